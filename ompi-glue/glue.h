@@ -1,0 +1,164 @@
+/*
+ * The border between the C shim (ompi-glue/) and Rust (src/ffi/).
+ *
+ * This header names no Open MPI header: bindgen reads it for Rust, and the C files include it after
+ * Open MPI's own. Open MPI's types stay opaque on the Rust side. The shim takes no decision: it
+ * registers, converts and forwards; Rust decides.
+ */
+#ifndef COLL_RUST_GLUE_H
+#define COLL_RUST_GLUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ompi_communicator_t;
+struct ompi_datatype_t;
+struct ompi_op_t;
+struct ompi_request_t;
+
+/* ---------------------------------------------------------------- tables that Rust owns */
+
+/* A parameter: registered with MCA as the string coll_rust_<name>. */
+struct cr_param {
+    const char *name;         /* without the prefix coll_rust_ */
+    const char *help;         /* one paragraph for ompi_info */
+    const char *default_text; /* never NULL */
+    char **value;             /* where MCA keeps the string */
+    int level;                /* MPI_T verbosity, 1 to 9 as in OPAL_INFO_LVL_n */
+};
+
+/* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only, continuous). */
+struct cr_counter {
+    const char *name;
+    const char *help;
+    uint64_t *value;
+};
+
+/* ---------------------------------------------------------------- calls */
+
+enum cr_kind { CR_BCAST = 0, CR_REDUCE = 1, CR_ALLREDUCE = 2, CR_BARRIER = 3 };
+
+/* One collective call as the module received it. Unused fields are 0. */
+struct cr_call {
+    int kind;         /* enum cr_kind */
+    int root;         /* rooted operations; else 0 */
+    const void *sbuf; /* NULL for Bcast and Barrier */
+    void *rbuf;       /* Bcast: the buffer */
+    size_t count;     /* elements of dtype */
+    struct ompi_datatype_t *dtype; /* NULL for Barrier */
+    struct ompi_op_t *op;          /* NULL for Bcast and Barrier */
+    int in_place;     /* sbuf (or rbuf) was MPI_IN_PLACE; that pointer is then NULL here */
+};
+
+/* Returned by the cr_call_* exports: hand the call to the component below. No MPI error code has this value. */
+#define CR_PASS (-77777)
+
+/* ---------------------------------------------------------------- exports of Rust, called by the shim */
+
+size_t cr_param_table(const struct cr_param **table);
+size_t cr_counter_table(const struct cr_counter **table);
+/* From the component's init_query: parses the parameters, publishes their text. MPI error code. */
+int cr_component_init(int thread_multiple);
+/* From the component's close: prints the report, if asked for. */
+void cr_component_close(void);
+/* From comm_query. 1: take part with *priority, *state holds the module's Rust half. 0: decline. */
+int cr_comm_query(struct ompi_communicator_t *comm, int *priority, void **state);
+/* From the module's destructor. state may be NULL. */
+void cr_comm_free(void *state);
+int cr_call_blocking(void *state, const struct cr_call *call);
+int cr_call_nonblocking(void *state, const struct cr_call *call, struct ompi_request_t **request);
+int cr_call_persistent(void *state, const struct cr_call *call, struct ompi_request_t **request);
+/* MPI_Start of a persistent request whose Rust half is op. MPI error code. */
+int cr_op_start(void *op);
+/* The request goes back to the free list: its Rust half goes. op may be NULL. */
+void cr_op_free(void *op);
+
+/* ---------------------------------------------------------------- services of the shim, called by Rust */
+
+int cr_comm_rank(struct ompi_communicator_t *comm);
+int cr_comm_size(struct ompi_communicator_t *comm);
+int cr_comm_is_inter(struct ompi_communicator_t *comm);
+int cr_comm_is_world(struct ompi_communicator_t *comm);
+const char *cr_comm_name(struct ompi_communicator_t *comm);
+uint64_t cr_comm_id(struct ompi_communicator_t *comm); /* for messages only: not the same on all ranks in 5.0 */
+
+/* The name of a process: job (namespace) and rank in it. */
+struct cr_proc {
+    uint32_t job;
+    uint32_t rank;
+};
+void cr_self(struct cr_proc *name);
+/* 0, or an MPI error code. Does not create Open MPI's proc structure. */
+int cr_comm_proc(struct ompi_communicator_t *comm, int rank, struct cr_proc *name);
+/* Where a process of the caller's own job sits. host and locality are NUL-terminated, "" where unknown
+ * (unbound, or on another node: a locality string is only given for processes on the caller's node).
+ * local: 1 if the process is on the caller's node. 0, or an MPI error code. */
+int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *locality, size_t locality_size,
+             int *local);
+
+/* Shape of this node, from the hwloc topology that Open MPI has loaded. */
+enum cr_hw { CR_HW_L2 = 0, CR_HW_L3 = 1, CR_HW_NUMA = 2, CR_HW_SOCKET = 3 };
+/* modules: how many objects of that kind the node has; cores: the most physical cores that one of them holds.
+ * Both 0 where hwloc knows none. 0, or an MPI error code. */
+int cr_hw_level(int level, int *modules, int *cores);
+
+/* Point-to-point over the selected PML, in the collective context. dtype NULL: bytes. tag is negative.
+ * 0, or an MPI error code (then *request is untouched). */
+int cr_isend(struct ompi_communicator_t *comm, const void *buf, size_t count, struct ompi_datatype_t *dtype,
+             int dest, int tag, struct ompi_request_t **request);
+int cr_irecv(struct ompi_communicator_t *comm, void *buf, size_t count, struct ompi_datatype_t *dtype,
+             int source, int tag, struct ompi_request_t **request);
+/* 1 when complete (with acquire ordering). */
+int cr_request_done(struct ompi_request_t *request);
+/* Of a complete request: its status's error code, and frees it. *bytes: received bytes (0 for a send). */
+int cr_request_finish(struct ompi_request_t *request, size_t *bytes);
+/* Cancels a receive; harmless if it is matched already. */
+void cr_request_cancel(struct ompi_request_t *request);
+/* The largest tag of the PML. */
+int cr_max_tag(void);
+
+void cr_progress(void); /* opal_progress */
+int cr_progress_register(int (*function)(void));
+void cr_progress_unregister(int (*function)(void));
+
+struct cr_dtype_info {
+    size_t size;            /* bytes of data in one element */
+    ptrdiff_t lb, extent;
+    ptrdiff_t true_lb, true_extent;
+    int contiguous;         /* count elements are one gapless run of bytes that starts at true_lb */
+    int predefined;
+};
+void cr_dtype_info(struct ompi_datatype_t *dtype, size_t count, struct cr_dtype_info *info);
+/* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf. 0 or MPI error. */
+int cr_pack(struct ompi_datatype_t *dtype, size_t count, const void *buf, size_t offset, void *out, size_t bytes);
+int cr_unpack(struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset, const void *in, size_t bytes);
+int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *from);
+
+struct cr_op_info {
+    int commutative;
+    int intrinsic;
+};
+void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info);
+/* inout = in (op) inout, count elements; count may exceed INT_MAX. */
+void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype);
+
+/* The request of a nonblocking (persistent = 0) or persistent collective. Retains comm; a persistent one also retains
+ * dtype and op (each may be NULL). op_half is handed to cr_op_start and cr_op_free. NULL when memory is out.
+ * A nonblocking request is born active, a persistent one inactive. */
+struct ompi_request_t *cr_request_new(struct ompi_communicator_t *comm, int persistent, struct ompi_datatype_t *dtype,
+                                      struct ompi_op_t *op, void *op_half);
+void cr_request_activate(struct ompi_request_t *request); /* a persistent one, at its start */
+/* Last access of Rust to the request: from here the user's thread may free it. */
+void cr_request_complete(struct ompi_request_t *request, int error);
+/* Frees one that was never handed to the user. */
+void cr_request_discard(struct ompi_request_t *request);
+
+/* The job's exchange of start-up data. Put: before the fence of MPI_Init. Get: of a process of the same job; the string
+ * is malloc'd, NULL and an MPI error code where there is none. */
+int cr_modex_put(const char *text);
+int cr_modex_get(const struct cr_proc *name, char **text);
+
+void cr_print(const char *text);                 /* one message to standard error, with Open MPI's usual prefix-free output */
+void cr_abort(struct ompi_communicator_t *comm, int code); /* does not return */
+
+#endif

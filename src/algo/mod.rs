@@ -1,0 +1,91 @@
+//! The algorithms of one level: a folder per collective, a file per algorithm.
+//!
+//! An algorithm is an `async fn` over a [`Stage`]: the members of one group, numbered from 0, and the operation's messages.
+//! It neither knows nor asks what carries the messages, who polls it, or at which level it runs. What it may assume:
+//! every member of the group calls it with the same arguments (root, number of units, radix) and one `Stage` of the same
+//! tag.
+#![forbid(unsafe_code)]
+
+pub mod allreduce;
+pub mod barrier;
+pub mod bcast;
+pub mod reduce;
+
+use crate::endpoint::{Endpoint, Rank, Result, Span, Tag};
+use crate::pattern::Member;
+use smallvec::SmallVec;
+
+/// One group at work in one operation: members are numbered by their place in the group.
+pub struct Stage<'a, E> {
+    ep: &'a E,
+    members: &'a [Rank],
+    me: Member,
+    tag: Tag,
+}
+
+impl<E> Clone for Stage<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for Stage<'_, E> {}
+
+/// Posts that are waited for together; more than a handful spill to the heap.
+pub type Posts<'a, E> = SmallVec<[<E as Endpoint>::Post<'a>; 4]>;
+
+impl<'a, E: Endpoint> Stage<'a, E> {
+    /// The stage of the group `members`, in which the caller is number `me`. The algorithm may use `tag` and the phase
+    /// after it.
+    pub fn new(ep: &'a E, members: &'a [Rank], me: Member, tag: Tag) -> Stage<'a, E> {
+        Stage { ep, members, me, tag }
+    }
+
+    /// The endpoint below.
+    pub fn ep(&self) -> &'a E {
+        self.ep
+    }
+
+    /// The caller's number in the group.
+    pub fn me(&self) -> Member {
+        self.me
+    }
+
+    /// Number of members.
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The same group with the tag of the next phase, for an algorithm of two phases.
+    pub fn second(&self) -> Stage<'a, E> {
+        Stage { tag: Tag { phase: self.tag.phase + 1, ..self.tag }, ..*self }
+    }
+
+    /// Posts a send to a member.
+    pub fn send(&self, to: Member, data: Span) -> E::Post<'a> {
+        self.ep.send(self.members[to], self.tag, data)
+    }
+
+    /// Posts a receive from a member.
+    pub fn recv(&self, from: Member, data: Span) -> E::Post<'a> {
+        self.ep.recv(self.members[from], self.tag, data)
+    }
+
+    /// Sends and receives at once.
+    pub async fn exchange(&self, to: Member, out: Span, from: Member, into: Span) -> Result<()> {
+        let receive = self.recv(from, into);
+        let send = self.send(to, out);
+        let received = receive.await;
+        send.await?;
+        received
+    }
+}
+
+/// Waits for all posts, then tells the first error.
+pub async fn join<P: Future<Output = Result<()>>>(posts: impl IntoIterator<Item = P>) -> Result<()> {
+    let mut result = Ok(());
+    for post in posts {
+        result = result.and(post.await);
+    }
+    result
+}

@@ -1,0 +1,166 @@
+//! What a collective algorithm runs over, and nothing of MPI in it.
+//!
+//! An [`Endpoint`] is one rank's view of one operation: it sends and receives [`Span`]s of *units* (bytes, when data is
+//! only moved; elements, when it is reduced), combines them, and lends temporary buffers. The real one posts to Open
+//! MPI's point-to-point layer (`ffi::host`), the simulated one ([`crate::sim`]) delivers in an adversarial order.
+//!
+//! Posting is immediate, waiting is a future: `send` and `recv` post before they return, and what they return only
+//! waits. So "post all, then wait for each in turn" is the way to have many messages in flight.
+
+use std::future::Future;
+use std::ops::Range;
+
+/// The number of a process in its communicator.
+pub type Rank = u32;
+
+/// A raw run of `len` units at `ptr`, `extent` bytes from one unit to the next.
+///
+/// Not a slice: a peer or a posted receive may write the memory, and units may have gaps. Copying a `Span` copies no
+/// data. Who makes one promises that the units stay valid memory until the operation's endpoint is gone.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    ptr: *mut u8,
+    len: usize,
+    extent: isize,
+}
+
+// SAFETY: a Span is an address; every access goes through an Endpoint, whose caller has exclusive use of the operation.
+unsafe impl Send for Span {}
+// SAFETY: as above.
+unsafe impl Sync for Span {}
+
+impl Span {
+    /// `len` units at `ptr`, `extent` bytes apart. `ptr` may be anything when `len` is 0.
+    pub const fn new(ptr: *mut u8, len: usize, extent: isize) -> Span {
+        Span { ptr, len, extent }
+    }
+
+    /// No units.
+    pub const fn empty() -> Span {
+        Span { ptr: std::ptr::null_mut(), len: 0, extent: 0 }
+    }
+
+    /// The units `range` of this span.
+    ///
+    /// # Panics
+    /// When the range leaves the span: an error of the algorithm.
+    #[inline]
+    pub fn slice(self, range: Range<usize>) -> Span {
+        assert!(range.start <= range.end && range.end <= self.len, "span of {} sliced at {range:?}", self.len);
+        Span { ptr: self.ptr.wrapping_offset(self.extent.wrapping_mul(range.start as isize)), len: range.len(), extent: self.extent }
+    }
+
+    /// Address of the first unit's origin.
+    #[inline]
+    pub fn ptr(self) -> *mut u8 {
+        self.ptr
+    }
+
+    /// Number of units.
+    #[inline]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// True without units.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes from one unit to the next.
+    #[inline]
+    pub fn extent(self) -> isize {
+        self.extent
+    }
+}
+
+/// Why an operation failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// An MPI error code of the layer below.
+    Mpi(i32),
+    /// A temporary buffer of this many bytes could not be had.
+    NoMemory(usize),
+    /// A message already printed says what is wrong (parameters or placement that differ between ranks).
+    Reported,
+}
+
+/// Result of a step of an operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Which stream of messages of the operation a message belongs to. Two messages between the same pair of ranks with
+/// equal tags are matched in the order of posting; an algorithm uses a tag sequentially, or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag {
+    /// The pipeline lane: a lane handles every `lanes`-th segment, one after the other.
+    pub lane: u8,
+    /// The phase of the operation, below [`PHASES`].
+    pub phase: u8,
+    /// Index of the topology level, for the counters of messages and bytes; not part of the matching.
+    pub level: u8,
+}
+
+/// Phases that an operation may use in a lane (one tag each).
+pub const PHASES: u8 = 8;
+/// The most lanes that an operation may use.
+pub const MAX_LANES: u8 = 8;
+
+/// One rank's view of one operation.
+///
+/// The same trait serves the host (Open MPI), the simulator, and later shared memory. Rules for implementations:
+/// * matching between a pair of ranks is by (lane, phase), in the order of posting;
+/// * dropping a [`Post`](Endpoint::Post) before it is done is not cancelling: the endpoint still owns what was posted;
+/// * `poll` of a post never makes progress by itself: the executor does.
+pub trait Endpoint: Sync {
+    /// Waits for one posted message.
+    type Post<'a>: Future<Output = Result<()>> + Send
+    where
+        Self: 'a;
+    /// A temporary buffer; dropping it gives it back to the endpoint.
+    type Temp<'a>: TempBuffer + Send + Sync
+    where
+        Self: 'a;
+
+    /// The caller's rank in the communicator.
+    fn rank(&self) -> Rank;
+    /// Number of ranks in the communicator.
+    fn size(&self) -> u32;
+
+    /// Posts a send of all units of `data`, which stay unchanged until the post is done.
+    fn send(&self, to: Rank, tag: Tag, data: Span) -> Self::Post<'_>;
+    /// Posts a receive into all units of `data`, which are not touched until the post is done. The message has exactly
+    /// that many units.
+    fn recv(&self, from: Rank, tag: Tag, data: Span) -> Self::Post<'_>;
+
+    /// `right[i] = left[i] ⊕ right[i]` for all units: the operand order is that of the ranks.
+    fn reduce(&self, left: Span, right: Span);
+    /// Copies all units of `from` over those of `to`; the spans do not overlap.
+    fn copy(&self, from: Span, to: Span);
+    /// A buffer for `units` units, contents undefined.
+    fn temp(&self, units: usize) -> Result<Self::Temp<'_>>;
+}
+
+/// A temporary buffer lent by an endpoint.
+pub trait TempBuffer {
+    /// Its memory, valid while the buffer lives (and, for messages posted on it, as long as the endpoint).
+    fn span(&self) -> Span;
+}
+
+/// The user's data of an operation that only moves bytes, as the packed stream of its datatype.
+///
+/// Segments are byte ranges of that stream, so ranks with equal signatures but other counts and datatypes segment alike.
+pub trait Stream: Sync {
+    /// Bytes in the stream.
+    fn len(&self) -> usize;
+    /// True without bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The whole stream, where it lies in memory as one run of bytes: then neither `pack` nor `unpack` is called.
+    fn direct(&self) -> Option<Span>;
+    /// Writes bytes `at..at + to.len()` of the stream to `to`.
+    fn pack(&self, at: usize, to: Span) -> Result<()>;
+    /// Reads bytes `at..at + from.len()` of the stream from `from`.
+    fn unpack(&self, at: usize, from: Span) -> Result<()>;
+}
