@@ -1,0 +1,51 @@
+#!/bin/bash
+# The build by configure and make, from a copy of the files under version control: build, check, trial install and
+# uninstall, distribution. Touches nothing outside its scratch folder.
+#
+#   ci/test-autotools.sh            without make check and make distcheck: the test run has the same tests already
+#   ci/test-autotools.sh --full     with them
+set -euo pipefail
+cd "$(dirname "$0")/.."
+full=${1:-}
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+scratch=$(mktemp -d)
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+mkdir "$scratch/source" "$scratch/build" "$scratch/dest" "$scratch/home"
+git ls-files -z | xargs -0 cp --parents -t "$scratch/source"
+
+passed=0
+step() {
+    local name=$1
+    shift
+    if ! "$@" >"$scratch/log" 2>&1; then
+        tail -n 40 "$scratch/log"
+        echo "test-autotools: $name FAILED"
+        echo "test-autotools: $passed passed, 1 failed"
+        exit 1
+    fi
+    passed=$((passed + 1))
+    echo "test-autotools: $name ok"
+}
+
+cd "$scratch/source"
+step "autoreconf" autoreconf -i
+cd "$scratch/build"
+step "configure" ../source/configure
+step "make" make
+component=$(ompi_info --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')/mca_coll_rust.so
+step "make install" make install DESTDIR="$scratch/dest"
+step "the component is installed" test -f "$scratch/dest$component"
+step "make uninstall" make uninstall DESTDIR="$scratch/dest"
+step "the component is gone" test ! -e "$scratch/dest$component"
+step "make install-user" make install-user HOME="$scratch/home"
+step "Open MPI finds the user's" sh -c 'HOME=$0 ompi_info --param coll rust --level 9 | grep -q coll_rust_priority' \
+    "$scratch/home"
+if [ "$full" = --full ]; then
+    step "make check" make check
+    step "make distcheck" make distcheck
+else
+    step "make distdir" make distdir
+fi
+step "make distclean" make distclean
+echo "test-autotools: $passed passed, 0 failed"
