@@ -1,0 +1,41 @@
+//! The simulated endpoint: a whole job of ranks as futures in one thread.
+//!
+//! A [`World`] runs one future per rank. A scheduler, seeded and adversarial, picks at random among what may happen
+//! next: a rank that was woken is polled, a matched message is delivered, a send that was delivered is reported done.
+//! Every run is a function of its seed, so a failure found once is found again.
+//!
+//! What the simulator demands of an algorithm is what MPI demands, taken strictly: a post is *in flight* from posting
+//! until its future was seen `Ready`, even where the message happened to go early. Whatever breaks a rule ends the run
+//! with a [`Failure`] that names ranks, tags and lengths.
+//!
+//! * `world`: building a world, and the scheduler's loop
+//! * `state`: posts, matching, delivery, the set of enabled actions
+//! * `host`: [`SimEndpoint`], its posts and temporary buffers
+//! * `region`: which memory of a rank is in flight
+//! * `memory`: unit types with gaps, and buffers that notice when a gap was written
+//! * `stream`: [`SimStream`], a user's data as a packed stream
+//! * `conformance`: what any endpoint has to do, simulated or real
+
+mod config;
+pub mod conformance;
+mod failure;
+mod host;
+mod memory;
+mod region;
+mod rng;
+mod state;
+mod stats;
+mod stream;
+mod world;
+
+pub use config::{Bias, Config};
+pub use failure::{Access, Failed, Failure, Posted, Side};
+pub use host::{SimEndpoint, SimPost, SimTemp};
+pub use memory::{UnitBuffer, UnitType};
+pub use rng::Rng;
+pub use stats::{Stats, Traffic};
+pub use stream::SimStream;
+pub use world::World;
+
+#[cfg(test)]
+mod tests;
