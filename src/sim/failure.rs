@@ -132,6 +132,11 @@ pub enum Failure {
         /// The post.
         post: Posted,
     },
+    /// Memory of a receive was written before its message came, past the endpoint: by a stream, or directly.
+    Overwritten {
+        /// The receive.
+        post: Posted,
+    },
     /// A temporary buffer was given back with a post in flight on it.
     TempInFlight {
         /// The post.
@@ -235,6 +240,7 @@ impl fmt::Display for Failure {
             Failure::Race { rank, access, post } => {
                 write!(f, "rank {rank} used memory in flight ({access:?}):\n  {post}")
             }
+            Failure::Overwritten { post } => write!(f, "memory of a receive in flight was written:\n  {post}"),
             Failure::TempInFlight { post } => write!(f, "a temporary buffer was returned in flight:\n  {post}"),
             Failure::GapWritten { rank } => write!(f, "rank {rank} wrote outside the units of a temporary buffer"),
             Failure::ToSelf { post } => write!(f, "a message to oneself:\n  {post}"),

@@ -1,5 +1,6 @@
 //! Posts, matching, delivery, and the set of enabled actions: all that the ranks of a run share.
 
+use super::memory::POISON;
 use super::region::{PostId, Regions};
 use super::{Access, Bias, Config, Failure, Posted, Rng, Side, Stats, UnitBuffer, UnitType};
 use crate::endpoint::{MAX_LANES, PHASES, Rank, Span, Tag};
@@ -187,7 +188,7 @@ impl State {
         } else {
             me.regions.add_recv(hull, id);
             // SAFETY: who made the span promised valid memory; nobody else uses it, by the check of access above.
-            unsafe { self.unit.scatter(&vec![super::memory::POISON; span.len() * self.unit.size], span) };
+            unsafe { self.unit.scatter(&vec![POISON; span.len() * self.unit.size], span) };
         }
         let (partner, done, seen) = (id, false, false);
         self.posts.push(Post { posted, span, data: None, partner, done, seen, round, port_round, waker: None });
@@ -237,6 +238,11 @@ impl State {
             unsafe { self.unit.gather(from) }
         });
         // SAFETY: the receive is not done, so its rank's future lives and keeps the memory valid and for it alone.
+        let before = unsafe { self.unit.gather(to) };
+        if before.iter().any(|&byte| byte != POISON) {
+            self.fail(Failure::Overwritten { post: self.posts[recv].posted });
+        }
+        // SAFETY: as above.
         unsafe { self.unit.scatter(&data, to) };
         let Posted { rank, peer, tag, units, .. } = self.posts[send].posted;
         let (round, port_round) = (self.posts[send].round, self.posts[send].port_round);

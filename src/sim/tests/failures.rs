@@ -200,6 +200,28 @@ fn access_to_memory_in_flight() {
 }
 
 #[test]
+fn receive_buffer_written_past_the_endpoint() {
+    use crate::endpoint::Stream;
+    let (zeros, world) = (SimStream::direct(&[0; 3]), World::new(2));
+    for seed in 0..20 {
+        let failed = world.run_seed(seed, |ep| {
+            let zeros = &zeros;
+            async move {
+                let temp = ep.temp(3)?;
+                if ep.rank() == 1 {
+                    return ep.send(0, tag(0), temp.span()).await;
+                }
+                let post = ep.recv(1, tag(0), temp.span());
+                zeros.pack(1, temp.span().slice(2..3))?;
+                post.await
+            }
+        });
+        let failed = failed.unwrap_err();
+        assert!(matches!(*failed.failure, Failure::Overwritten { post } if post.rank == 0), "{failed}");
+    }
+}
+
+#[test]
 fn temporary_buffer_returned_in_flight() {
     assert_fails!(2, Failure::TempInFlight { post } if post.units == 3, |ep| async move {
         let temp = ep.temp(3)?;
