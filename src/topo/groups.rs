@@ -1,0 +1,178 @@
+//! The groups that a process belongs to: the tree of the communicator, as one of its processes sees it.
+//!
+//! From the lowest level up, the leaders of a level's groups are the members of the groups of the next level; the top
+//! level joins all that is left. Every process finds its own groups alone, and all members of a group find the same one:
+//! see [`super::partition`] for what that takes, for how levels nest and for processes that are bound to no module.
+
+use std::sync::Arc;
+
+use super::level::{Level, LevelSpec};
+use super::map::Placement;
+use super::partition::{self, ABSENT, Above, Layer};
+use crate::endpoint::Rank;
+
+/// Processes that exchange data at one level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The level that makes the group.
+    pub level: Level,
+    /// The ranks, ascending; two or more.
+    pub members: Vec<Rank>,
+    /// Index of the calling process in `members`.
+    pub me: usize,
+    /// Index of the leader in `members`.
+    pub leader: usize,
+}
+
+/// One level of the caller's way to the top: its module there, as the modules of the level below that it joins.
+#[derive(Clone, Debug)]
+struct Tier {
+    level: Level,
+    /// The lowest rank of each child module, ascending; two or more.
+    children: Vec<Rank>,
+    /// For every place (local index inside the node, node number above) the lowest rank of its child module; [`ABSENT`]
+    /// for places outside the caller's module.
+    child: Vec<Rank>,
+    /// The children are single ranks and the places are nodes: `child` then only says what is in the module.
+    ranks: bool,
+}
+
+/// The levels that count for a communicator and the caller's groups in them.
+#[derive(Clone, Debug)]
+pub struct Hierarchy {
+    me: Rank,
+    hosts: Arc<[u32]>,
+    /// The ranks on the caller's node, ascending: index = place inside the node.
+    local: Vec<Rank>,
+    levels: Vec<Level>,
+    tiers: Vec<Tier>,
+}
+
+impl Hierarchy {
+    /// Finds the levels and the caller's modules in them. Time O(processes · levels), memory O(processes + nodes · levels).
+    ///
+    /// Levels that change nothing are dropped. With `ordered`, so are levels whose modules are not all intervals of
+    /// consecutive ranks (with the nodes go the levels inside them), and every group's members then stand for intervals
+    /// of ranks, in ascending order: what an operation that does not commute needs.
+    pub fn build(placement: &Placement, spec: &LevelSpec, ordered: bool) -> Hierarchy {
+        let me = placement.me;
+        let above = partition::above(&placement.hosts, &placement.uppers, spec, ordered);
+        let inner =
+            if above.nodes { partition::in_node(&placement.local, &placement.hw, spec, ordered) } else { Vec::new() };
+        let local: Vec<Rank> = placement.local.iter().map(|&(rank, _)| rank).collect();
+        let mut tiers = Vec::new();
+
+        let home = local.partition_point(|&rank| rank < me);
+        let mut below = &local;
+        for layer in &inner {
+            tiers.push(Tier::new(layer, home, below, 0..local.len()));
+            below = &layer.module;
+        }
+        let node = placement.hosts[me as usize] as usize;
+        let mut lower = if above.nodes { Some(&above.first) } else { None };
+        for layer in &above.layers {
+            tiers.push(match lower {
+                Some(below) => Tier::new(layer, node, below, above.order.iter().map(|&node| node as usize)),
+                None => Tier::of_ranks(layer, node, &placement.hosts),
+            });
+            lower = Some(&layer.module);
+        }
+        let levels = active(&inner, &above);
+        tiers.retain(|tier| tier.children.len() > 1);
+        Hierarchy { me, hosts: placement.hosts.clone(), local, levels, tiers }
+    }
+
+    /// The groups of two or more processes that the caller belongs to, bottom to top. In time that goes with their size.
+    ///
+    /// The leader of a group, and of every group below it, is the lowest rank in it; with a `root` the root leads all
+    /// that hold it. Over all processes the groups are a tree. All processes must give the same root.
+    pub fn groups(&self, root: Option<Rank>) -> Vec<Group> {
+        let mut groups = Vec::with_capacity(self.tiers.len());
+        for tier in &self.tiers {
+            let mut members = tier.children.clone();
+            let mut chief = members[0];
+            if let Some((root, child)) = root.and_then(|root| Some((root, self.child(tier, root)?))) {
+                replace(&mut members, child, root);
+                chief = root;
+            }
+            let (Ok(me), Ok(leader)) = (members.binary_search(&self.me), members.binary_search(&chief)) else {
+                break; // someone else leads the caller's part
+            };
+            groups.push(Group { level: tier.level, members, me, leader });
+            if me != leader {
+                break;
+            }
+        }
+        groups
+    }
+
+    /// The lowest rank of the child module that holds `root`, if the tier's module holds it.
+    fn child(&self, tier: &Tier, root: Rank) -> Option<Rank> {
+        let place = if tier.level <= Level::Node {
+            self.local.binary_search(&root).ok()?
+        } else {
+            *self.hosts.get(root as usize)? as usize
+        };
+        match *tier.child.get(place)? {
+            ABSENT => None,
+            _ if tier.ranks => Some(root),
+            child => Some(child),
+        }
+    }
+
+    /// The levels that count, bottom to top. Those inside the node are the caller's node's own.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// How many levels count.
+    pub fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// How many processes the topmost group has; the same on all processes. 1 in a communicator of one.
+    pub fn top_level_size(&self) -> usize {
+        // The topmost level that counts joins everything, so every process has a tier for it.
+        self.tiers.last().map_or(1, |tier| tier.children.len())
+    }
+}
+
+impl Tier {
+    /// The module of place `home`, made of the modules `below`. `places` come in the order of their ranks.
+    fn new(layer: &Layer, home: usize, below: &[Rank], places: impl Iterator<Item = usize>) -> Tier {
+        let module = layer.module[home];
+        let mut child = vec![ABSENT; layer.module.len()];
+        let mut children: Vec<Rank> = Vec::new();
+        for place in places.filter(|&place| layer.module[place] == module) {
+            child[place] = below[place];
+            // A module is met first at the place of its lowest rank, so new ones ascend.
+            if children.last().is_none_or(|&last| below[place] > last) {
+                children.push(below[place]);
+            }
+        }
+        Tier { level: layer.level, children, child, ranks: false }
+    }
+
+    /// The module of node `home`, made of single ranks.
+    fn of_ranks(layer: &Layer, home: usize, hosts: &[u32]) -> Tier {
+        let module = layer.module[home];
+        let holds = |node: u32| layer.module[node as usize] == module;
+        let children = (0..).zip(hosts).filter(|&(_, &host)| holds(host)).map(|(rank, _)| rank).collect();
+        let child = layer.module.iter().map(|&label| if label == module { label } else { ABSENT }).collect();
+        Tier { level: layer.level, children, child, ranks: true }
+    }
+}
+
+/// The levels that count on a node with the partitions `inner`.
+fn active(inner: &[Layer], above: &Above) -> Vec<Level> {
+    inner.iter().chain(&above.layers).map(|layer| layer.level).collect()
+}
+
+/// Puts `new` in the place of `old`, the list stays ascending.
+fn replace(sorted: &mut [Rank], old: Rank, new: Rank) {
+    let Ok(from) = sorted.binary_search(&old) else { return };
+    // A child's lowest rank gives way to another of its ranks: the new one is not lower.
+    let to = sorted.partition_point(|&rank| rank < new).max(from + 1) - 1;
+    sorted[from..=to].rotate_left(1);
+    sorted[to] = new;
+}

@@ -1,0 +1,129 @@
+//! The placement of a communicator's processes, as one of them sees it.
+
+use std::sync::Arc;
+
+use super::level::Level;
+use super::locality::Locality;
+use crate::endpoint::Rank;
+
+/// How many modules of a kind a node has, and the most physical cores that one of them holds. Zero where unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modules {
+    /// Modules in the node.
+    pub modules: u32,
+    /// The most physical cores in one module.
+    pub cores: u32,
+}
+
+/// The shape of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hardware {
+    /// Level-2 caches.
+    pub l2: Modules,
+    /// Level-3 caches.
+    pub l3: Modules,
+    /// NUMA nodes.
+    pub numa: Modules,
+    /// Processor packages.
+    pub socket: Modules,
+}
+
+impl Hardware {
+    /// Whether two or more physical cores share a module of this level inside the node.
+    pub fn shared(&self, level: Level) -> bool {
+        let modules = match level {
+            Level::L2 => self.l2,
+            Level::L3 => self.l3,
+            Level::Numa => self.numa,
+            Level::Socket => self.socket,
+            _ => Modules::default(),
+        };
+        modules.cores >= 2
+    }
+}
+
+/// Where the processes of a communicator sit: the nodes of all, and the localities of those on the caller's node.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    pub(super) me: Rank,
+    pub(super) hosts: Arc<[u32]>,
+    pub(super) uppers: Arc<[Vec<u32>]>,
+    pub(super) local: Vec<(Rank, Locality)>,
+    pub(super) hw: Hardware,
+}
+
+impl Placement {
+    /// * `me`: the caller's rank.
+    /// * `hosts`: the node of every rank. Node numbers should be small: memory goes with the largest. The same partition
+    ///   on all processes; the numbers themselves may differ.
+    /// * `uppers`: for every node number its switches, lowest first, all lists of one length; empty without a network.
+    /// * `local`: the ranks on the caller's node with their localities. A rank of the node that is not in it counts as
+    ///   unbound, a rank of another node is ignored.
+    /// * `hw`: the shape of the caller's node.
+    ///
+    /// # Panics
+    /// When `me` is not in the communicator, or `uppers` lacks a node or has lists of different lengths: an error of the
+    /// caller.
+    pub fn new(
+        me: Rank,
+        hosts: Vec<u32>,
+        uppers: Vec<Vec<u32>>,
+        mut local: Vec<(Rank, Locality)>,
+        hw: Hardware,
+    ) -> Placement {
+        assert!((me as usize) < hosts.len(), "rank {me} of {}", hosts.len());
+        assert!(uppers.windows(2).all(|pair| pair[0].len() == pair[1].len()), "nodes with different switch layers");
+        assert!(
+            uppers.is_empty() || hosts.iter().all(|&host| (host as usize) < uppers.len()),
+            "a node without an entry in the table of switches"
+        );
+        local.sort_by_key(|&(rank, _)| rank);
+        let home = hosts[me as usize];
+        let here = (0..).zip(&hosts).filter(|&(_, &host)| host == home);
+        let local = here
+            .map(|(rank, _)| match local.binary_search_by_key(&rank, |&(r, _)| r) {
+                Ok(at) => local[at],
+                Err(_) => (rank, Locality::default()),
+            })
+            .collect();
+        Placement { me, hosts: hosts.into(), uppers: uppers.into(), local, hw }
+    }
+
+    /// Number of processes in the communicator.
+    pub fn size(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The ranks on the caller's node with their localities, ascending.
+    pub fn local(&self) -> &[(Rank, Locality)] {
+        &self.local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_ranks_are_those_of_the_node() {
+        let socket = |n| Locality { socket: Some(n), ..Locality::default() };
+        let local = vec![(4, socket(4)), (0, socket(0)), (1, socket(1))];
+        let placement = Placement::new(2, vec![7, 3, 7, 3, 7], vec![], local, Hardware::default());
+        assert_eq!(placement.local(), [(0, socket(0)), (2, Locality::default()), (4, socket(4))]);
+        assert_eq!(placement.size(), 5);
+    }
+
+    #[test]
+    fn one_core_modules_are_not_shared() {
+        let modules = |modules, cores| Modules { modules, cores };
+        let hw = Hardware { l2: modules(8, 1), socket: modules(1, 8), ..Hardware::default() };
+        let shared: Vec<_> = Level::ALL.into_iter().filter(|&level| hw.shared(level)).collect();
+        assert_eq!(shared, [Level::Socket]);
+    }
+
+    #[test]
+    #[should_panic(expected = "different switch layers")]
+    fn uneven_switch_lists_are_refused() {
+        let _ = Placement::new(0, vec![0, 1], vec![vec![1], vec![]], vec![], Hardware::default());
+    }
+}

@@ -1,0 +1,264 @@
+//! The whole tree of a communicator, for people: as text and for Graphviz.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use super::level::{Level, LevelSpec};
+use super::locality::Locality;
+use super::map::Hardware;
+use super::network::Network;
+use super::partition::{self, Layer};
+use crate::endpoint::Rank;
+
+/// Everything there is to know about the placement of a communicator, where one process has gathered it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The node of every rank.
+    pub hosts: &'a [u32],
+    /// The name of every node number.
+    pub names: &'a [String],
+    /// The locality of every rank; ranks beyond the end count as unbound.
+    pub localities: &'a [Locality],
+    /// The network, if there is a file of it.
+    pub network: Option<&'a Network>,
+    /// The levels asked for.
+    pub spec: &'a LevelSpec,
+    /// The shape of the nodes: all are taken to be alike.
+    pub hw: Hardware,
+    /// As for [`Hierarchy::build`](super::Hierarchy::build).
+    pub ordered: bool,
+}
+
+/// A group, and the groups whose leaders are its members.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub level: Level,
+    /// Ascending; the first one leads.
+    pub members: Vec<Rank>,
+    below: Vec<usize>,
+}
+
+/// The tree as text: one line per group, what it joins indented below it,
+/// `<level> <module>: ranks <ranks>, leader <rank>`.
+pub fn hierarchy(view: &View<'_>) -> String {
+    let (groups, uppers) = view.groups();
+    let nodes = view.hosts.iter().collect::<std::collections::HashSet<_>>().len();
+    let mut text = format!("{} on {}\n", count(view.hosts.len(), "process", "es"), count(nodes, "node", "s"));
+    let mut open: Vec<(usize, usize)> = groups.len().checked_sub(1).map(|top| (top, 1)).into_iter().collect();
+    while let Some((at, depth)) = open.pop() {
+        let group = &groups[at];
+        let (module, ranks, leader) = (view.module(group, &uppers), ranges(&group.members), group.members[0]);
+        let _ = writeln!(text, "{:indent$}{module}: ranks {ranks}, leader {leader}", "", indent = 2 * depth);
+        open.extend(group.below.iter().rev().map(|&below| (below, depth + 1)));
+    }
+    text
+}
+
+/// The tree for Graphviz: a box per group, an edge to each group whose leader is its member.
+pub fn dot(view: &View<'_>) -> String {
+    let (groups, uppers) = view.groups();
+    let mut text = String::from("digraph hierarchy {\n  node [shape=box];\n");
+    for (at, group) in groups.iter().enumerate() {
+        let module = view.module(group, &uppers).replace('\\', "\\\\").replace('"', "\\\"");
+        let (ranks, leader) = (ranges(&group.members), group.members[0]);
+        let _ = writeln!(text, "  g{at} [label=\"{module}\\nranks {ranks}\\nleader {leader}\"];");
+        for below in &group.below {
+            let _ = writeln!(text, "  g{at} -> g{below};");
+        }
+    }
+    text.push_str("}\n");
+    text
+}
+
+impl View<'_> {
+    /// All groups, and the switches of every node.
+    fn groups(&self) -> (Vec<Shown>, Vec<Vec<u32>>) {
+        let nodes = self.hosts.iter().max().map_or(0, |&host| host as usize + 1);
+        let names: Vec<&str> = (0..nodes).map(|node| self.names.get(node).map_or("", String::as_str)).collect();
+        let uppers = self.network.map_or_else(Vec::new, |network| network.uppers(&names));
+        (collect(self.hosts, &uppers, self.localities, self.spec, &self.hw, self.ordered), uppers)
+    }
+
+    /// The level and the name of a group's module: `numa node01/0`, `switch1 sw11`.
+    fn module(&self, group: &Shown, uppers: &[Vec<u32>]) -> String {
+        let level = group.level.name();
+        let rank = group.members[0] as usize;
+        let node = self.hosts[rank] as usize;
+        let host = self.names.get(node).map_or("?", String::as_str);
+        match group.level {
+            Level::Cluster => level.to_string(),
+            Level::Node => format!("{level} {host}"),
+            Level::Switch(layer) => {
+                let layer = layer as usize - 1;
+                let id = uppers.get(node).and_then(|row| row.get(layer));
+                let name = id.and_then(|&id| self.network?.switch_name(layer, id));
+                format!("{level} {}", name.unwrap_or("?"))
+            }
+            _ => {
+                let number = self.localities.get(rank).and_then(|locality| locality.at(group.level));
+                format!("{level} {host}/{}", number.map_or("?".to_string(), |number| number.to_string()))
+            }
+        }
+    }
+}
+
+/// All groups of two or more without a root, every one behind those below it.
+pub(super) fn collect(
+    hosts: &[u32],
+    uppers: &[Vec<u32>],
+    localities: &[Locality],
+    spec: &LevelSpec,
+    hw: &Hardware,
+    ordered: bool,
+) -> Vec<Shown> {
+    let above = partition::above(hosts, uppers, spec, ordered);
+    let mut groups = Groups::default();
+    if above.nodes {
+        let mut local = vec![Vec::new(); above.first.len()];
+        for (rank, &host) in (0..).zip(hosts) {
+            let locality = localities.get(rank as usize).copied().unwrap_or_default();
+            local[host as usize].push((rank, locality));
+        }
+        for &node in &above.order {
+            let local = &local[node as usize];
+            let mut below: Vec<Rank> = local.iter().map(|&(rank, _)| rank).collect();
+            for layer in partition::in_node(local, hw, spec, ordered) {
+                groups.add(&layer, (0..local.len()).map(|place| (place, below[place])));
+                below = layer.module;
+            }
+        }
+    }
+    let mut below: Option<&Layer> = None;
+    for layer in &above.layers {
+        match below {
+            None if above.nodes => {
+                groups.add(layer, above.order.iter().map(|&n| (n as usize, above.first[n as usize])))
+            }
+            None => groups.add(layer, (0..).zip(hosts).map(|(rank, &host)| (host as usize, rank))),
+            Some(Layer { module, .. }) => {
+                groups.add(layer, above.order.iter().map(|&node| (node as usize, module[node as usize])));
+            }
+        }
+        below = Some(layer);
+    }
+    groups.list
+}
+
+/// Groups in the making.
+#[derive(Default)]
+struct Groups {
+    list: Vec<Shown>,
+    /// The topmost group so far that a rank leads.
+    led: HashMap<Rank, usize>,
+}
+
+impl Groups {
+    /// Adds the groups of a layer, from every place (or rank) with its label in the layer below.
+    fn add(&mut self, layer: &Layer, places: impl Iterator<Item = (usize, Rank)>) {
+        let mut modules: BTreeMap<Rank, Vec<Rank>> = BTreeMap::new();
+        for (place, below) in places {
+            modules.entry(layer.module[place]).or_default().push(below);
+        }
+        for (leader, mut members) in modules {
+            members.sort_unstable();
+            members.dedup();
+            if members.len() > 1 {
+                let below = members.iter().filter_map(|member| self.led.get(member).copied()).collect();
+                self.led.insert(leader, self.list.len());
+                self.list.push(Shown { level: layer.level, members, below });
+            }
+        }
+    }
+}
+
+/// Ascending ranks with runs drawn together: `0-17,36`.
+fn ranges(ranks: &[Rank]) -> String {
+    let mut text = String::new();
+    for run in ranks.chunk_by(|a, b| a + 1 == *b) {
+        let comma = if text.is_empty() { "" } else { "," };
+        let _ = match run {
+            [first, .., last] => write!(text, "{comma}{first}-{last}"),
+            _ => write!(text, "{comma}{}", run[0]),
+        };
+    }
+    text
+}
+
+fn count(n: usize, one: &str, more: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::map::Modules;
+    use super::*;
+
+    #[test]
+    fn ranges_draw_runs_together() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(ranges(&[3]), "3");
+    }
+
+    /// Two nodes with two sockets of two; the second node's last process is not bound.
+    fn with_view<T>(spec: &str, show: impl Fn(&View<'_>) -> T) -> T {
+        let hosts: Vec<u32> = (0..8).map(|rank| rank / 4).collect();
+        let mut localities: Vec<_> = (0..8).map(|rank| Locality::parse(&format!("SK{}", rank / 2 % 2))).collect();
+        localities[7] = Locality::default();
+        let names = ["a\"1".to_string(), "b".to_string()];
+        let network = Network::parse("n", "a\"1 s top\nb t top\n").expect("a network");
+        let hw = Hardware { socket: Modules { modules: 2, cores: 2 }, ..Hardware::default() };
+        let spec = LevelSpec::parse(spec).expect("levels");
+        show(&View {
+            hosts: &hosts,
+            names: &names,
+            localities: &localities,
+            network: Some(&network),
+            spec: &spec,
+            hw,
+            ordered: false,
+        })
+    }
+
+    #[test]
+    fn text() {
+        assert_eq!(
+            with_view("auto", hierarchy),
+            "8 processes on 2 nodes\n\
+             \x20 switch2 top: ranks 0,4, leader 0\n\
+             \x20   node a\"1: ranks 0,2, leader 0\n\
+             \x20     socket a\"1/0: ranks 0-1, leader 0\n\
+             \x20     socket a\"1/1: ranks 2-3, leader 2\n\
+             \x20   node b: ranks 4,6-7, leader 4\n\
+             \x20     socket b/0: ranks 4-5, leader 4\n"
+        );
+        assert_eq!(with_view("none", hierarchy), "8 processes on 2 nodes\n  cluster: ranks 0-7, leader 0\n");
+    }
+
+    #[test]
+    fn graph() {
+        assert_eq!(
+            with_view("node", dot),
+            "digraph hierarchy {\n  node [shape=box];\n\
+             \x20 g0 [label=\"node a\\\"1\\nranks 0-3\\nleader 0\"];\n\
+             \x20 g1 [label=\"node b\\nranks 4-7\\nleader 4\"];\n\
+             \x20 g2 [label=\"cluster\\nranks 0,4\\nleader 0\"];\n\
+             \x20 g2 -> g0;\n  g2 -> g1;\n}\n"
+        );
+    }
+
+    #[test]
+    fn a_single_process_has_no_groups() {
+        let names = ["a".to_string()];
+        let spec = LevelSpec::Auto;
+        let view = View {
+            hosts: &[0],
+            names: &names,
+            localities: &[],
+            network: None,
+            spec: &spec,
+            hw: Hardware::default(),
+            ordered: true,
+        };
+        assert_eq!(hierarchy(&view), "1 process on 1 node\n");
+    }
+}
