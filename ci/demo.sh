@@ -56,12 +56,19 @@ export OMPI_MCA_mca_base_component_path=$dso:$installed
 export OMPI_MCA_coll_rust_report=1
 [ ${#smoke[@]} -gt 0 ] || export OMPI_MCA_coll_rust_show=hierarchy
 
+echo "demo: $np processes on $(nproc) processors"
 # The demonstration is about one machine: no network is needed, and none is waited for.
 code=0
 timeout -k 10 300 "$mpiexec" --oversubscribe --mca mpi_yield_when_idle 1 --mca btl ^tcp -n "$np" \
-    "$scratch/demo" "${smoke[@]}" 2>&1 || code=$?
+    "$scratch/demo" "${smoke[@]}" 2>&1 | tee "$scratch/out" || code=$?
 if [ $code -ne 0 ]; then
     echo "demo: FAILED (exit code $code)"
+    exit 1
+fi
+# One line of the report per process and operation.
+reported=$(grep -c '^coll_rust report: .* handled=[1-9]' "$scratch/out" || true)
+if [ "$reported" -ne $((4 * np)) ]; then
+    echo "demo: FAILED: the report has $reported lines with calls, not $((4 * np))"
     exit 1
 fi
 echo "demo: passed"
