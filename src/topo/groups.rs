@@ -2,7 +2,7 @@
 //!
 //! From the lowest level up, the leaders of a level's groups are the members of the groups of the next level; the top
 //! level joins all that is left. Every process finds its own groups alone, and all members of a group find the same one:
-//! see [`super::partition`] for what that takes, for how levels nest and for processes that are bound to no module.
+//! see `partition.rs` for what that takes, for how levels nest and for processes that are bound to no module.
 
 use std::sync::Arc;
 
