@@ -23,11 +23,12 @@ struct cr_param {
     const char *name;         /* without the prefix coll_rust_ */
     const char *help;         /* one paragraph for ompi_info */
     const char *default_text; /* never NULL */
-    char **value;             /* where MCA keeps the string */
+    char **value;             /* where MCA keeps the string: from the registration to the component's close */
     int level;                /* MPI_T verbosity, 1 to 9 as in OPAL_INFO_LVL_n */
 };
 
-/* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only, continuous). */
+/* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only, continuous). MPI_T
+ * shows what was added since its handle was made. */
 struct cr_counter {
     const char *name;
     const char *help;
@@ -53,11 +54,21 @@ struct cr_call {
 /* Returned by the cr_call_* exports: hand the call to the component below. No MPI error code has this value. */
 #define CR_PASS (-77777)
 
+/* MPI error codes that Rust returns; the shim asserts that they are those of mpi.h. */
+enum cr_mpi_error {
+    CR_ERR_ARG = 13,
+    CR_ERR_TRUNCATE = 15,
+    CR_ERR_OTHER = 16,
+    CR_ERR_INTERN = 17,
+    CR_ERR_NO_MEM = 39
+};
+
 /* ---------------------------------------------------------------- exports of Rust, called by the shim */
 
 size_t cr_param_table(const struct cr_param **table);
 size_t cr_counter_table(const struct cr_counter **table);
-/* From the component's init_query: parses the parameters, publishes their text. MPI error code. */
+/* From the component's open: parses the parameters, publishes their text. It precedes the exchange of start-up data of
+ * MPI_Init (init_query comes too late for that); cr_self and cr_place of the own process work already. MPI error code. */
 int cr_component_init(int thread_multiple);
 /* From the component's close: prints the report, if asked for. */
 void cr_component_close(void);
@@ -68,7 +79,8 @@ void cr_comm_free(void *state);
 int cr_call_blocking(void *state, const struct cr_call *call);
 int cr_call_nonblocking(void *state, const struct cr_call *call, struct ompi_request_t **request);
 int cr_call_persistent(void *state, const struct cr_call *call, struct ompi_request_t **request);
-/* MPI_Start of a persistent request whose Rust half is op. MPI error code. */
+/* MPI_Start of a persistent request whose Rust half is op: cr_request_activate first, then post. MPI error code; with
+ * one, the request counts as not started. */
 int cr_op_start(void *op);
 /* The request goes back to the free list: its Rust half goes. op may be NULL. */
 void cr_op_free(void *op);
@@ -92,7 +104,8 @@ void cr_self(struct cr_proc *name);
 int cr_comm_proc(struct ompi_communicator_t *comm, int rank, struct cr_proc *name);
 /* Where a process of the caller's own job sits. host and locality are NUL-terminated, "" where unknown
  * (unbound, or on another node: a locality string is only given for processes on the caller's node).
- * local: 1 if the process is on the caller's node. 0, or an MPI error code. */
+ * local: 1 if the process is on the caller's node. 0, or an MPI error code: MPI_ERR_ARG for another job,
+ * MPI_ERR_TRUNCATE where a text does not fit. */
 int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *locality, size_t locality_size,
              int *local);
 
@@ -110,7 +123,8 @@ int cr_irecv(struct ompi_communicator_t *comm, void *buf, size_t count, struct o
              int source, int tag, struct ompi_request_t **request);
 /* 1 when complete (with acquire ordering). */
 int cr_request_done(struct ompi_request_t *request);
-/* Of a complete request: its status's error code, and frees it. *bytes: received bytes (0 for a send). */
+/* Of a complete request: its status's error code, and frees it. *bytes: received bytes; says nothing for a send, whose
+ * status Open MPI leaves to the PML. bytes may be NULL. */
 int cr_request_finish(struct ompi_request_t *request, size_t *bytes);
 /* Cancels a receive; harmless if it is matched already. */
 void cr_request_cancel(struct ompi_request_t *request);
@@ -129,7 +143,9 @@ struct cr_dtype_info {
     int predefined;
 };
 void cr_dtype_info(struct ompi_datatype_t *dtype, size_t count, struct cr_dtype_info *info);
-/* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf. 0 or MPI error. */
+/* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, wherever they are cut.
+ * Unpacking part of a predefined element writes all of it: two threads must not do that to one element at a time.
+ * 0 or MPI error. */
 int cr_pack(struct ompi_datatype_t *dtype, size_t count, const void *buf, size_t offset, void *out, size_t bytes);
 int cr_unpack(struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset, const void *in, size_t bytes);
 int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *from);
@@ -150,7 +166,7 @@ struct ompi_request_t *cr_request_new(struct ompi_communicator_t *comm, int pers
 void cr_request_activate(struct ompi_request_t *request); /* a persistent one, at its start */
 /* Last access of Rust to the request: from here the user's thread may free it. */
 void cr_request_complete(struct ompi_request_t *request, int error);
-/* Frees one that was never handed to the user. */
+/* Frees one that was never handed to the user, without cr_op_free: the Rust half stays with the caller. */
 void cr_request_discard(struct ompi_request_t *request);
 
 /* The job's exchange of start-up data. Put: before the fence of MPI_Init. Get: of a process of the same job; the string

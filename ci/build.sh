@@ -1,0 +1,149 @@
+#!/bin/bash
+# Builds mca_coll_rust.so for one installed Open MPI (4.1 or 5.0) and prints the folder it is in as the last line.
+#
+#   ci/build.sh [FOLDER]     put it into FOLDER; default: <target folder>/coll-rust/<version of Open MPI>
+#
+#   MPICC                    compiler wrapper of the Open MPI to build for (default: mpicc)
+#   CARGO_TARGET_DIR         cargo's target folder (default: target)
+#   COLL_RUST_STATICLIB      a ready libcoll_rust.a: cargo is not run. One library serves every version of Open MPI.
+#   COLL_RUST_OUT            as FOLDER
+#   CFLAGS, LDFLAGS          added to those of this script
+set -euo pipefail
+
+die() {
+    echo "build: $*" >&2
+    exit 1
+}
+
+say() {
+    echo "build: $*" >&2
+}
+
+case ${1:-} in
+-*)
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+    exit 2
+    ;;
+esac
+
+# What the caller names relative to its own folder stays where it means.
+absolute() {
+    case $1 in
+    /*) echo "$1" ;;
+    *) echo "$PWD/$1" ;;
+    esac
+}
+out=${1:-${COLL_RUST_OUT:-}}
+[ -z "$out" ] || out=$(absolute "$out")
+staticlib=${COLL_RUST_STATICLIB:-}
+[ -z "$staticlib" ] || staticlib=$(absolute "$staticlib")
+target=${CARGO_TARGET_DIR:-}
+[ -z "$target" ] || target=$(absolute "$target")
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+target=${target:-$PWD/target}
+glue=$PWD/ompi-glue
+
+# ---------------------------------------------------------------- what is there
+
+mpicc=$(command -v "${MPICC:-mpicc}") \
+    || die "there is no ${MPICC:-mpicc}: install openmpi-bin and libopenmpi-dev, or name a compiler wrapper with MPICC"
+version=$({ "$mpicc" --showme:version 2>&1 || true; } | sed -n 's/.*Open MPI v\{0,1\}\([0-9][^ ]*\).*/\1/p' | head -n 1)
+[ -n "$version" ] || die "$mpicc is no compiler wrapper of Open MPI: install libopenmpi-dev, or name one with MPICC"
+case $version in
+4.1.* | 5.*) ;;
+*) die "$mpicc is of Open MPI $version: 4.1 and 5.0 are supported" ;;
+esac
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Whether the preprocessor finds a header.
+finds() {
+    echo "#include \"$1\"" | "$mpicc" "${@:2}" -E -x c - >/dev/null 2>&1
+}
+
+# Whether a program links with these.
+links() {
+    echo 'int main(void) { return 0; }' | "$mpicc" -x c - -o "$scratch/links" "$@" >/dev/null 2>&1
+}
+
+after=(-idirafter "$glue/compat")
+internal=$(printf '#include "ompi_config.h"\n#include "ompi/mca/coll/base/coll_tags.h"\n')
+if ! echo "$internal" | "$mpicc" "${after[@]}" -E -x c - >/dev/null 2>&1; then
+    die "the internal headers of Open MPI $version are missing: install libopenmpi-dev (from source: configure" \
+        "--with-devel-headers)"
+fi
+
+# Open MPI's own headers include those of hwloc and PMIx where it was built with external ones.
+includes=()
+if [ "${version%%.*}" -ge 5 ] && ! finds pmix.h; then
+    # shellcheck disable=SC2046 # one word for each flag
+    set -- $(pkg-config --cflags-only-I pmix 2>/dev/null || true)
+    for folder in "$@" "-I/usr/lib/$(gcc -print-multiarch 2>/dev/null)/pmix2/include"; do
+        if finds pmix.h "$folder"; then
+            includes+=("$folder")
+            break
+        fi
+    done
+    [ ${#includes[@]} -gt 0 ] || die "pmix.h is missing: install libpmix-dev"
+fi
+
+finds hwloc.h || finds opal/mca/hwloc/base/base.h "${includes[@]}" "${after[@]}" \
+    || die "hwloc.h is missing: install libhwloc-dev"
+
+# ---------------------------------------------------------------- the Rust half
+
+if [ -z "$staticlib" ]; then
+    command -v cargo >/dev/null || die "there is no cargo: install Rust 1.85 or later (rustup), or name a ready" \
+        "libcoll_rust.a with COLL_RUST_STATICLIB"
+    say "the Rust half, with $(cargo --version)"
+    CARGO_TARGET_DIR=$target cargo build --release --lib --features ompi >&2
+    staticlib=$target/release/libcoll_rust.a
+fi
+[ -f "$staticlib" ] || die "there is no $staticlib"
+
+# ---------------------------------------------------------------- the C half
+
+crate=$(sed -n '/^\[package\]/,/^\[[^p]/s/^version = "\([0-9.]*\).*/\1/p' Cargo.toml)
+component=$(sed -n 's/^#define CR_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' ompi-glue/component.c | paste -sd.)
+[ "$crate" = "$component" ] || die "Cargo.toml says version $crate, ompi-glue/component.c says $component"
+
+say "the C half, for Open MPI $version ($mpicc)"
+flags=(-std=gnu11 -O2 -g -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra -Werror)
+# Open MPI's free lists swap 16 bytes at once.
+case $("$("$mpicc" --showme:command | cut -d' ' -f1)" -dumpmachine) in
+x86_64-*) flags+=(-mcx16) ;;
+esac
+objects=()
+for source in component module request services; do
+    # shellcheck disable=SC2086 # CFLAGS is a list
+    "$mpicc" "${flags[@]}" ${CFLAGS:-} "${includes[@]}" "${after[@]}" -c "$glue/$source.c" -o "$scratch/$source.o" >&2 \
+        || die "$source.c does not compile against Open MPI $version"
+    objects+=("$scratch/$source.o")
+done
+
+# Where Open MPI brings its own, hwloc and PMIx are part of libopen-pal.
+libraries=(-lopen-pal)
+for library in hwloc pmix; do
+    if links "-l$library"; then
+        libraries+=("-l$library")
+    fi
+done
+echo '{ global: mca_coll_rust_component; local: *; };' >"$scratch/exports"
+# shellcheck disable=SC2086 # LDFLAGS is a list
+"$mpicc" -shared -o "$scratch/mca_coll_rust.so" "${objects[@]}" "$staticlib" \
+    -Wl,--version-script="$scratch/exports" -Wl,--gc-sections -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,relro -Wl,--as-needed \
+    ${LDFLAGS:-} "${libraries[@]}" -lpthread -ldl -lm >&2 || die "mca_coll_rust.so does not link"
+
+exported=$(nm -D --defined-only "$scratch/mca_coll_rust.so" | awk '{ print $NF }')
+[ "$exported" = mca_coll_rust_component ] \
+    || die "mca_coll_rust.so must export mca_coll_rust_component and nothing else, but exports: ${exported:-nothing}"
+
+out=${out:-$target/coll-rust/$version}
+mkdir -p "$out"
+# In one step: a job that is running keeps the old file.
+cp "$scratch/mca_coll_rust.so" "$out/.mca_coll_rust.so.$$"
+mv -f "$out/.mca_coll_rust.so.$$" "$out/mca_coll_rust.so"
+say "built $out/mca_coll_rust.so"
+echo "$out"

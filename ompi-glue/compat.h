@@ -1,0 +1,165 @@
+/*
+ * Everything that differs between Open MPI 4.1 and 5.0. The other files of the shim know no version.
+ *
+ * It also includes every Open MPI header that the shim needs, in the order they need, and declares what the files
+ * of the shim share among themselves.
+ */
+#ifndef COLL_RUST_COMPAT_H
+#define COLL_RUST_COMPAT_H
+
+#include "ompi_config.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/errhandler/errcode-internal.h"
+#include "ompi/group/group.h"
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/base/coll_base_util.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/op/op.h"
+#include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/class/opal_free_list.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/mca/base/mca_base_pvar.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/hwloc/base/base.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+
+#if 4 == OMPI_MAJOR_VERSION && 1 == OMPI_MINOR_VERSION
+#include "opal/mca/pmix/pmix.h"
+#elif 5 == OMPI_MAJOR_VERSION
+#include "opal/mca/pmix/pmix-internal.h"
+#else
+#error "coll/rust supports Open MPI 4.1 and 5.0"
+#endif
+
+#include "glue.h"
+
+/* ---------------------------------------------------------------- shared by the files of the shim */
+
+__attribute__((visibility("default"))) extern const mca_coll_base_component_t mca_coll_rust_component;
+
+/* module.c: a new module whose Rust half is state, or NULL when memory is out. */
+mca_coll_base_module_t *cr_module_new(void *state);
+
+/* request.c: the free list of requests lives from the component's open to its close. */
+int cr_requests_open(void);
+void cr_requests_close(void);
+
+/* Open MPI's return codes are negative, or MPI's own: the MPI error code of either. */
+static inline int cr_mpi_code(int code)
+{
+    return OMPI_SUCCESS == code ? MPI_SUCCESS : ompi_errcode_get_mpi_code(code);
+}
+
+/* ---------------------------------------------------------------- differences */
+
+#if 4 == OMPI_MAJOR_VERSION
+
+#define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+
+/* What a binding of MPI_I* retained in the request. */
+#define CR_BINDING_OBJECTS(nbc_request) ((nbc_request)->data.objs.objs)
+
+#define CR_KEY_HOSTNAME OPAL_PMIX_HOSTNAME
+#define CR_KEY_LOCAL_PEERS OPAL_PMIX_LOCAL_PEERS
+#define CR_KEY_LOCALITY OPAL_PMIX_LOCALITY_STRING
+#define CR_PMIX_STRING OPAL_STRING
+#define CR_PMIX_GLOBAL OPAL_PMIX_GLOBAL
+
+static inline const char *cr_compat_comm_name(struct ompi_communicator_t *comm)
+{
+    return comm->c_name;
+}
+
+static inline uint64_t cr_compat_comm_id(struct ompi_communicator_t *comm)
+{
+    return comm->c_contextid;
+}
+
+/* The host name in a proc structure, NULL where unknown. */
+static inline const char *cr_compat_proc_host(const opal_proc_t *proc)
+{
+    return proc->proc_hostname;
+}
+
+#else
+
+#define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+
+#define CR_BINDING_OBJECTS(nbc_request) ((nbc_request)->data.refcounted.objs.objs)
+
+#define CR_KEY_HOSTNAME PMIX_HOSTNAME
+#define CR_KEY_LOCAL_PEERS PMIX_LOCAL_PEERS
+#define CR_KEY_LOCALITY PMIX_LOCALITY_STRING
+#define CR_PMIX_STRING PMIX_STRING
+#define CR_PMIX_GLOBAL PMIX_GLOBAL
+
+static inline const char *cr_compat_comm_name(struct ompi_communicator_t *comm)
+{
+    return NULL == comm->c_name ? "" : comm->c_name;
+}
+
+/* c_index is local to the process. */
+static inline uint64_t cr_compat_comm_id(struct ompi_communicator_t *comm)
+{
+    return comm->c_index;
+}
+
+static inline const char *cr_compat_proc_host(const opal_proc_t *proc)
+{
+    return opal_get_proc_hostname(proc);
+}
+
+#endif
+
+/* The job's string under key for a process (or, with the wildcard rank, for the node), from what the process already
+ * holds: asks nobody. malloc'd; NULL where there is none. */
+static inline char *cr_compat_job_string(const char *key, const opal_process_name_t *name)
+{
+    int rc;
+    char *text = NULL;
+    opal_process_name_t proc = *name;
+    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, key, &proc, &text, CR_PMIX_STRING);
+    return 0 == rc ? text : NULL;
+}
+
+/* 0 on success. 4.1 and 5.0 return codes of different families: only 0 means the same. */
+static inline int cr_compat_modex_put(const void *data, size_t size)
+{
+    int rc;
+    OPAL_MODEX_SEND(rc, CR_PMIX_GLOBAL, &mca_coll_rust_component.collm_version, (void *) data, size);
+    return rc;
+}
+
+static inline int cr_compat_modex_get(const opal_process_name_t *name, void **data, size_t *size)
+{
+    int rc;
+    opal_process_name_t proc = *name;
+    uint8_t *bytes = NULL;
+    *size = 0;
+    OPAL_MODEX_RECV(rc, &mca_coll_rust_component.collm_version, &proc, &bytes, size);
+    *data = bytes;
+    return rc;
+}
+
+/* hwloc before 1.11 */
+#if HWLOC_API_VERSION < 0x00010b00
+#define HWLOC_OBJ_PACKAGE HWLOC_OBJ_SOCKET
+#define HWLOC_OBJ_NUMANODE HWLOC_OBJ_NODE
+#endif
+
+#endif

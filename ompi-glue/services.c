@@ -1,0 +1,458 @@
+/*
+ * What Rust needs of Open MPI and cannot call itself, because it is a macro, an inline function or a struct's field.
+ * One function each; requests are in request.c.
+ */
+#include "compat.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+/* ---------------------------------------------------------------- communicators and processes */
+
+int cr_comm_rank(struct ompi_communicator_t *comm)
+{
+    return ompi_comm_rank(comm);
+}
+
+int cr_comm_size(struct ompi_communicator_t *comm)
+{
+    return ompi_comm_size(comm);
+}
+
+int cr_comm_is_inter(struct ompi_communicator_t *comm)
+{
+    return OMPI_COMM_IS_INTER(comm) ? 1 : 0;
+}
+
+int cr_comm_is_world(struct ompi_communicator_t *comm)
+{
+    return comm == &ompi_mpi_comm_world.comm;
+}
+
+const char *cr_comm_name(struct ompi_communicator_t *comm)
+{
+    return cr_compat_comm_name(comm);
+}
+
+uint64_t cr_comm_id(struct ompi_communicator_t *comm)
+{
+    return cr_compat_comm_id(comm);
+}
+
+static opal_process_name_t opal_name(const struct cr_proc *name)
+{
+    return (opal_process_name_t) {.jobid = name->job, .vpid = name->rank};
+}
+
+void cr_self(struct cr_proc *name)
+{
+    const opal_process_name_t self = OPAL_PROC_MY_NAME;
+    name->job = self.jobid;
+    name->rank = self.vpid;
+}
+
+int cr_comm_proc(struct ompi_communicator_t *comm, int rank, struct cr_proc *name)
+{
+    if (rank < 0 || rank >= ompi_comm_size(comm)) {
+        return MPI_ERR_RANK;
+    }
+    const opal_process_name_t proc = ompi_group_get_proc_name(comm->c_local_group, rank);
+    name->job = proc.jobid;
+    name->rank = proc.vpid;
+    return MPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- placement */
+
+/* The ranks of the own job on the own node, ascending. They do not change. */
+static uint32_t *local_ranks;
+static size_t local_count;
+static pthread_once_t local_once = PTHREAD_ONCE_INIT;
+
+static int by_rank(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
+    return x < y ? -1 : x > y;
+}
+
+static void find_local_ranks(void)
+{
+    const opal_process_name_t node = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
+    char *text = cr_compat_job_string(CR_KEY_LOCAL_PEERS, &node);
+    if (NULL == text) {
+        return;
+    }
+    size_t bound = 1;
+    for (const char *c = text; '\0' != *c; ++c) {
+        bound += ',' == *c;
+    }
+    local_ranks = malloc(bound * sizeof(*local_ranks));
+    if (NULL != local_ranks) {
+        char *save = NULL;
+        for (char *rank = strtok_r(text, ",", &save); NULL != rank; rank = strtok_r(NULL, ",", &save)) {
+            local_ranks[local_count++] = (uint32_t) strtoul(rank, NULL, 10);
+        }
+        qsort(local_ranks, local_count, sizeof(*local_ranks), by_rank);
+    }
+    free(text);
+}
+
+static int copy_text(char *to, size_t size, const char *from)
+{
+    if (NULL == from) {
+        from = "";
+    }
+    const size_t length = strlen(from);
+    if (length >= size) {
+        return MPI_ERR_TRUNCATE;
+    }
+    memcpy(to, from, length + 1);
+    return MPI_SUCCESS;
+}
+
+int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *locality, size_t locality_size,
+             int *local)
+{
+    const opal_process_name_t self = OPAL_PROC_MY_NAME;
+    const opal_process_name_t proc = opal_name(name);
+    if (proc.jobid != self.jobid) {
+        return MPI_ERR_ARG;
+    }
+    const int own = proc.vpid == self.vpid;
+
+    (void) pthread_once(&local_once, find_local_ranks);
+    *local = own
+             || (0 != local_count
+                 && NULL != bsearch(&name->rank, local_ranks, local_count, sizeof(*local_ranks), by_rank));
+
+    /* The job's data has the host of every process. Where it has not: our own name, or what the proc structure says,
+     * if there is one already. */
+    char *text = cr_compat_job_string(CR_KEY_HOSTNAME, &proc);
+    const char *known = text;
+    if (NULL == known && *local) {
+        known = opal_process_info.nodename;
+    }
+    if (NULL == known) {
+        const opal_proc_t *structure = ompi_proc_lookup(proc);
+        known = NULL == structure ? NULL : cr_compat_proc_host(structure);
+    }
+    int rc = copy_text(host, host_size, known);
+    free(text);
+    if (MPI_SUCCESS != rc) {
+        return rc;
+    }
+
+    /* 5.0 has strings for processes on other nodes, too: places in their nodes, which mean nothing here. */
+    text = *local ? cr_compat_job_string(CR_KEY_LOCALITY, &proc) : NULL;
+    rc = copy_text(locality, locality_size, text);
+    free(text);
+    return rc;
+}
+
+/* hwloc_get_nbobjs_by_depth says 0 for the depths that stand for "none" and "several". */
+static int hw_depth(int level)
+{
+    switch (level) {
+    case CR_HW_L2:
+        return hwloc_get_cache_type_depth(opal_hwloc_topology, 2, HWLOC_OBJ_CACHE_UNIFIED);
+    case CR_HW_L3:
+        return hwloc_get_cache_type_depth(opal_hwloc_topology, 3, HWLOC_OBJ_CACHE_UNIFIED);
+    case CR_HW_NUMA:
+        return hwloc_get_type_depth(opal_hwloc_topology, HWLOC_OBJ_NUMANODE);
+    case CR_HW_SOCKET:
+        return hwloc_get_type_depth(opal_hwloc_topology, HWLOC_OBJ_PACKAGE);
+    default:
+        return HWLOC_TYPE_DEPTH_UNKNOWN;
+    }
+}
+
+static int hw_cores(hwloc_const_cpuset_t set)
+{
+    const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(opal_hwloc_topology, set, HWLOC_OBJ_CORE);
+    return cores > 0 ? cores : hwloc_get_nbobjs_inside_cpuset_by_type(opal_hwloc_topology, set, HWLOC_OBJ_PU);
+}
+
+/* True where an object before this one has the same processors: a second kind of memory of the same NUMA domain. */
+static int hw_repeated(int depth, unsigned index, hwloc_const_cpuset_t set)
+{
+    for (unsigned i = 0; i < index; ++i) {
+        const hwloc_obj_t before = hwloc_get_obj_by_depth(opal_hwloc_topology, depth, i);
+        if (NULL != before->cpuset && hwloc_bitmap_isequal(before->cpuset, set)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int cr_hw_level(int level, int *modules, int *cores)
+{
+    *modules = 0;
+    *cores = 0;
+    if (OPAL_SUCCESS != opal_hwloc_base_get_topology() || NULL == opal_hwloc_topology) {
+        return MPI_ERR_INTERN;
+    }
+    const int depth = hw_depth(level);
+    const unsigned count = hwloc_get_nbobjs_by_depth(opal_hwloc_topology, depth);
+    for (unsigned i = 0; i < count; ++i) {
+        const hwloc_obj_t object = hwloc_get_obj_by_depth(opal_hwloc_topology, depth, i);
+        /* Memory without processors is no module. */
+        if (NULL == object->cpuset || hwloc_bitmap_iszero(object->cpuset)
+            || (CR_HW_NUMA == level && hw_repeated(depth, i, object->cpuset))) {
+            continue;
+        }
+        const int inside = hw_cores(object->cpuset);
+        *modules += 1;
+        *cores = inside > *cores ? inside : *cores;
+    }
+    return MPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- point-to-point and progress */
+
+int cr_isend(struct ompi_communicator_t *comm, const void *buf, size_t count, struct ompi_datatype_t *dtype,
+             int dest, int tag, struct ompi_request_t **request)
+{
+    struct ompi_request_t *posted = NULL;
+    const int rc = MCA_PML_CALL(isend((void *) buf, count, NULL == dtype ? &ompi_mpi_byte.dt : dtype, dest, tag,
+                                      MCA_PML_BASE_SEND_STANDARD, comm, &posted));
+    if (OMPI_SUCCESS == rc) {
+        *request = posted;
+    }
+    return cr_mpi_code(rc);
+}
+
+int cr_irecv(struct ompi_communicator_t *comm, void *buf, size_t count, struct ompi_datatype_t *dtype, int source,
+             int tag, struct ompi_request_t **request)
+{
+    struct ompi_request_t *posted = NULL;
+    const int rc = MCA_PML_CALL(
+        irecv(buf, count, NULL == dtype ? &ompi_mpi_byte.dt : dtype, source, tag, comm, &posted));
+    if (OMPI_SUCCESS == rc) {
+        *request = posted;
+    }
+    return cr_mpi_code(rc);
+}
+
+int cr_max_tag(void)
+{
+    return mca_pml.pml_max_tag;
+}
+
+void cr_progress(void)
+{
+    opal_progress();
+}
+
+int cr_progress_register(int (*function)(void))
+{
+    return OPAL_SUCCESS == opal_progress_register(function) ? MPI_SUCCESS : MPI_ERR_INTERN;
+}
+
+void cr_progress_unregister(int (*function)(void))
+{
+    (void) opal_progress_unregister(function);
+}
+
+/* ---------------------------------------------------------------- datatypes */
+
+void cr_dtype_info(struct ompi_datatype_t *dtype, size_t count, struct cr_dtype_info *info)
+{
+    /* More than one element asks the same as one element more. */
+    const int32_t some = count > INT32_MAX ? INT32_MAX : (int32_t) count;
+    (void) ompi_datatype_type_size(dtype, &info->size);
+    (void) ompi_datatype_get_extent(dtype, &info->lb, &info->extent);
+    (void) ompi_datatype_get_true_extent(dtype, &info->true_lb, &info->true_extent);
+    info->contiguous = 0 != ompi_datatype_is_contiguous_memory_layout(dtype, some);
+    info->predefined = 0 != ompi_datatype_is_predefined(dtype);
+}
+
+/* A convertor at byte position of the packed stream of count elements at buf. Returns an Open MPI code. */
+static int convertor_open(opal_convertor_t *convertor, struct ompi_datatype_t *dtype, size_t count, void *buf,
+                          size_t *position, int pack)
+{
+    OBJ_CONSTRUCT(convertor, opal_convertor_t);
+    const int rc = pack ? opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &dtype->super, count,
+                                                                   buf, 0, convertor)
+                        : opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &dtype->super, count,
+                                                                   buf, 0, convertor);
+    return OPAL_SUCCESS == rc ? opal_convertor_set_position(convertor, position) : rc;
+}
+
+/* Moves up to size bytes between data and the convertor's position. The bytes moved; 0 is an error. */
+static size_t convertor_step(opal_convertor_t *convertor, void *data, size_t size, int pack)
+{
+    struct iovec part = {.iov_base = data, .iov_len = size};
+    uint32_t parts = 1;
+    size_t moved = size;
+    const int rc = pack ? opal_convertor_pack(convertor, &part, &parts, &moved)
+                        : opal_convertor_unpack(convertor, &part, &parts, &moved);
+    return rc < 0 ? 0 : moved;
+}
+
+/* Open MPI's convertors cannot cut a predefined element everywhere: packing moves whole ones only, and unpacking part of
+ * one that is larger than 16 bytes overruns a buffer. So the shim hands them runs of whole elements, and treats the
+ * elements that a range cuts, one at either end at most, in a copy. */
+struct cut {
+    size_t start; /* of the element in the packed stream */
+    size_t size;  /* 0: nothing is cut */
+    char bytes[64]; /* the element; the largest, long double complex, has 32 bytes */
+};
+
+/* Finds, and packs, the element that contains both the bytes before and after offset. Returns an Open MPI code. */
+static int cut_at(struct cut *cut, struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset)
+{
+    size_t size;
+    cut->size = 0;
+    (void) ompi_datatype_type_size(dtype, &size);
+    if (0 == offset % size) {
+        return OPAL_SUCCESS;
+    }
+    opal_convertor_t convertor;
+    cut->start = offset;
+    /* A packing convertor falls back to the start of the element. */
+    int rc = convertor_open(&convertor, dtype, count, buf, &cut->start, 1);
+    if (OPAL_SUCCESS == rc && cut->start < offset) {
+        memset(cut->bytes, 0, sizeof(cut->bytes)); /* packing leaves a long double's padding as it is */
+        /* The smallest room in which something fits is the element's size. */
+        for (size_t room = offset - cut->start + 1; 0 == cut->size && room <= sizeof(cut->bytes); ++room) {
+            cut->size = convertor_step(&convertor, cut->bytes, room, 1);
+        }
+        rc = cut->start + cut->size > offset ? OPAL_SUCCESS : OPAL_ERROR;
+    }
+    OBJ_DESTRUCT(&convertor);
+    return rc;
+}
+
+/* Moves bytes [offset, offset + bytes), which cut no element, between the stream and data. Returns an Open MPI code. */
+static int move_run(struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset, char *data, size_t bytes,
+                    int pack)
+{
+    opal_convertor_t convertor;
+    size_t position = offset;
+    int rc = convertor_open(&convertor, dtype, count, buf, &position, pack);
+    if (OPAL_SUCCESS == rc && position != offset) {
+        rc = OPAL_ERROR;
+    }
+    for (size_t done = 0; OPAL_SUCCESS == rc && done < bytes;) {
+        const size_t moved = convertor_step(&convertor, data + done, bytes - done, pack);
+        rc = 0 == moved ? OPAL_ERROR : OPAL_SUCCESS;
+        done += moved;
+    }
+    OBJ_DESTRUCT(&convertor);
+    return rc;
+}
+
+/* Moves what of the cut element lies in [offset, end). data holds the bytes from offset on. */
+static int move_cut(struct cut *cut, struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset,
+                    size_t end, char *data, int pack)
+{
+    const size_t from = cut->start > offset ? cut->start : offset;
+    const size_t to = cut->start + cut->size < end ? cut->start + cut->size : end;
+    char *const outside = data + (from - offset);
+    char *const inside = cut->bytes + (from - cut->start);
+    if (pack) {
+        memcpy(outside, inside, to - from);
+        return OPAL_SUCCESS;
+    }
+    memcpy(inside, outside, to - from);
+    return move_run(dtype, count, buf, cut->start, cut->bytes, cut->size, 0);
+}
+
+static int convert(struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset, char *data, size_t bytes,
+                   int pack)
+{
+    if (0 == bytes) {
+        return MPI_SUCCESS;
+    }
+    const size_t end = offset + bytes;
+    struct cut head, tail;
+    int rc = cut_at(&head, dtype, count, buf, offset);
+    if (OPAL_SUCCESS == rc) {
+        rc = cut_at(&tail, dtype, count, buf, end);
+    }
+    if (OPAL_SUCCESS != rc) {
+        return cr_mpi_code(rc);
+    }
+    const size_t first = 0 == head.size ? offset : head.start + head.size;
+    const size_t last = 0 == tail.size ? end : tail.start;
+    if (0 != head.size) {
+        rc = move_cut(&head, dtype, count, buf, offset, end, data, pack);
+    }
+    if (OPAL_SUCCESS == rc && first < last) {
+        rc = move_run(dtype, count, buf, first, data + (first - offset), last - first, pack);
+    }
+    if (OPAL_SUCCESS == rc && 0 != tail.size && tail.start >= first) {
+        rc = move_cut(&tail, dtype, count, buf, offset, end, data, pack);
+    }
+    return cr_mpi_code(rc);
+}
+
+int cr_pack(struct ompi_datatype_t *dtype, size_t count, const void *buf, size_t offset, void *out, size_t bytes)
+{
+    return convert(dtype, count, (void *) buf, offset, out, bytes, 1);
+}
+
+int cr_unpack(struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset, const void *in, size_t bytes)
+{
+    return convert(dtype, count, buf, offset, (char *) in, bytes, 0);
+}
+
+int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *from)
+{
+    return 0 == ompi_datatype_copy_content_same_ddt(dtype, count, to, (char *) from) ? MPI_SUCCESS : MPI_ERR_INTERN;
+}
+
+/* ---------------------------------------------------------------- reduction operations */
+
+void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info)
+{
+    info->commutative = ompi_op_is_commute(op) ? 1 : 0;
+    info->intrinsic = ompi_op_is_intrinsic(op) ? 1 : 0;
+}
+
+void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype)
+{
+    ptrdiff_t lb, extent;
+    (void) ompi_datatype_get_extent(dtype, &lb, &extent);
+    for (size_t done = 0; done < count;) {
+        const size_t part = count - done > INT_MAX ? INT_MAX : count - done;
+        const ptrdiff_t shift = (ptrdiff_t) done * extent;
+        ompi_op_reduce(op, (char *) in + shift, (char *) inout + shift, part, dtype);
+        done += part;
+    }
+}
+
+/* ---------------------------------------------------------------- start-up data, messages, the end */
+
+int cr_modex_put(const char *text)
+{
+    return 0 == cr_compat_modex_put(text, strlen(text) + 1) ? MPI_SUCCESS : MPI_ERR_INTERN;
+}
+
+int cr_modex_get(const struct cr_proc *name, char **text)
+{
+    const opal_process_name_t proc = opal_name(name);
+    void *data = NULL;
+    size_t size = 0;
+    *text = NULL;
+    if (0 != cr_compat_modex_get(&proc, &data, &size) || NULL == data) {
+        return MPI_ERR_OTHER;
+    }
+    if (0 == size || '\0' != ((char *) data)[size - 1]) {
+        free(data);
+        return MPI_ERR_INTERN;
+    }
+    *text = data;
+    return MPI_SUCCESS;
+}
+
+void cr_print(const char *text)
+{
+    (void) fprintf(stderr, "%s\n", text);
+}
+
+void cr_abort(struct ompi_communicator_t *comm, int code)
+{
+    (void) ompi_mpi_abort(NULL == comm ? &ompi_mpi_comm_world.comm : comm, code);
+    _Exit(0 == code ? 1 : code);
+}
