@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "cr_param_table|cr_counter_table|cr_component_init|cr_component_close|cr_comm_query|cr_comm_free|cr_call_.*|cr_op_start|cr_op_free",
         )
         .derive_default(true)
+        .prepend_enum_name(false)
         .layout_tests(true)
         .generate_comments(false)
         .generate()?

@@ -47,7 +47,11 @@ impl Span {
     #[inline]
     pub fn slice(self, range: Range<usize>) -> Span {
         assert!(range.start <= range.end && range.end <= self.len, "span of {} sliced at {range:?}", self.len);
-        Span { ptr: self.ptr.wrapping_offset(self.extent.wrapping_mul(range.start as isize)), len: range.len(), extent: self.extent }
+        Span {
+            ptr: self.ptr.wrapping_offset(self.extent.wrapping_mul(range.start as isize)),
+            len: range.len(),
+            extent: self.extent,
+        }
     }
 
     /// Address of the first unit's origin.

@@ -78,7 +78,8 @@ mod tests {
     /// Runs the steps with intervals as values and records the expression as text.
     fn evaluate(size: usize, radix: u32, root: usize) -> String {
         let blocks = Blocks::new(size, radix, root);
-        let mut value: Vec<Option<(usize, usize, String)>> = (0..size).map(|m| Some((m, m + 1, m.to_string()))).collect();
+        let mut value: Vec<Option<(usize, usize, String)>> =
+            (0..size).map(|m| Some((m, m + 1, m.to_string()))).collect();
         let mut steps: Vec<Vec<Step>> = (0..size).map(|m| blocks.steps(m).collect()).collect();
         // by width: all Sends of a level happen before the Merge that wants them
         while steps.iter().any(|s| !s.is_empty()) {

@@ -22,6 +22,8 @@ pub struct Group {
     pub me: usize,
     /// Index of the leader in `members`.
     pub leader: usize,
+    /// Whether it is the topmost group of the communicator: what it and the groups below it hold is everything.
+    pub top: bool,
 }
 
 /// One level of the caller's way to the top: its module there, as the modules of the level below that it joins.
@@ -45,6 +47,7 @@ pub struct Hierarchy {
     /// The ranks on the caller's node, ascending: index = place inside the node.
     local: Vec<Rank>,
     levels: Vec<Level>,
+    flat: bool,
     tiers: Vec<Tier>,
 }
 
@@ -79,7 +82,12 @@ impl Hierarchy {
         }
         let levels = active(&inner, &above);
         tiers.retain(|tier| tier.children.len() > 1);
-        Hierarchy { me, hosts: placement.hosts.clone(), local, levels, tiers }
+        let nodes = above.first.iter().filter(|&&first| first != ABSENT).count();
+        let flat = match nodes {
+            1 => levels.len() <= 1,
+            _ => above.layers.len() == 1 && (!above.nodes || nodes == placement.hosts.len()),
+        };
+        Hierarchy { me, hosts: placement.hosts.clone(), local, levels, flat, tiers }
     }
 
     /// The groups of two or more processes that the caller belongs to, bottom to top. In time that goes with their size.
@@ -88,7 +96,8 @@ impl Hierarchy {
     /// that hold it. Over all processes the groups are a tree. All processes must give the same root.
     pub fn groups(&self, root: Option<Rank>) -> Vec<Group> {
         let mut groups = Vec::with_capacity(self.tiers.len());
-        for tier in &self.tiers {
+        for (i, tier) in self.tiers.iter().enumerate() {
+            let top = i + 1 == self.tiers.len(); // the topmost level that counts joins everything
             let mut members = tier.children.clone();
             let mut chief = members[0];
             if let Some((root, child)) = root.and_then(|root| Some((root, self.child(tier, root)?))) {
@@ -98,7 +107,7 @@ impl Hierarchy {
             let (Ok(me), Ok(leader)) = (members.binary_search(&self.me), members.binary_search(&chief)) else {
                 break; // someone else leads the caller's part
             };
-            groups.push(Group { level: tier.level, members, me, leader });
+            groups.push(Group { level: tier.level, members, me, leader, top });
             if me != leader {
                 break;
             }
@@ -128,6 +137,11 @@ impl Hierarchy {
     /// How many levels count.
     pub fn depth(&self) -> usize {
         self.levels.len()
+    }
+
+    /// Whether one level joins everybody: then nothing can flow through levels. The same on all processes.
+    pub fn is_flat(&self) -> bool {
+        self.flat
     }
 
     /// How many processes the topmost group has; the same on all processes. 1 in a communicator of one.

@@ -15,11 +15,7 @@ use crate::pattern::chunks::Chunks;
 use crate::pattern::pof2::{Part, Players, Proxy};
 
 /// Combines all members' `mine` everywhere. Uses two phases.
-pub async fn rabenseifner<'a, E: Endpoint>(
-    stage: &Stage<'a, E>,
-    mine: Value,
-    work: &mut Work<'a, E>,
-) -> Result<Value> {
+pub async fn rabenseifner<'a, E: Endpoint>(stage: &Stage<'a, E>, mine: Value, work: &mut Work<'a, E>) -> Result<Value> {
     let players = Players::new(stage.size(), Proxy::Lower);
     let second = stage.second();
     let (id, extra) = match players.part(stage.me()) {

@@ -1,7 +1,8 @@
 //! Allreduce, recursive doubling, in rank order.
 //!
 //! Players ([`crate::pattern::pof2`]) exchange whole values with the partner at distance 1, 2, 4, …; both compute the same
-//! expression, lower block first. Extras hand in their value first and get the result at the end.
+//! expression, lower block first (also where the operation commutes: exchanged
+//! operands can differ in the bits of a NaN). Extras hand in their value first and get the result at the end.
 //!
 //! Cost: ⌊log₂ p⌋ (+ 2) steps · n units, as many combinations of n. Requirements: none; order is kept.
 //! Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005.
@@ -32,7 +33,7 @@ pub async fn recursive_doubling<'a, E: Endpoint>(
     if let Some(extra) = extra {
         let span = work.take(players.count() == 1)?;
         stage.recv(extra, span).await?;
-        value = work.combine(Value::owned(span), value)?;
+        value = work.combine_in_order(Value::owned(span), value)?;
     }
     let mut distance = 1;
     while distance < players.count() {
@@ -40,7 +41,11 @@ pub async fn recursive_doubling<'a, E: Endpoint>(
         let span = work.take(2 * distance >= players.count())?;
         stage.exchange(partner, value.span, partner, span).await?;
         let other = Value::owned(span);
-        value = if id & distance == 0 { work.combine(value, other)? } else { work.combine(other, value)? };
+        value = if id & distance == 0 {
+            work.combine_in_order(value, other)?
+        } else {
+            work.combine_in_order(other, value)?
+        };
         distance *= 2;
     }
     if let Some(extra) = extra {

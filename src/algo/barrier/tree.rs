@@ -14,8 +14,7 @@ pub async fn arrive<E: Endpoint>(stage: &Stage<'_, E>, leader: Member, radix: u3
     let size = stage.size();
     let me = relative(stage.me(), leader, size);
     let tree = Knomial::new(size, radix);
-    let arrivals: Posts<E> =
-        tree.children(me).map(|c| stage.recv(absolute(c, leader, size), Span::empty())).collect();
+    let arrivals: Posts<E> = tree.children(me).map(|c| stage.recv(absolute(c, leader, size), Span::empty())).collect();
     join(arrivals).await?;
     match tree.parent(me) {
         Some(parent) => stage.send(absolute(parent, leader, size), Span::empty()).await,

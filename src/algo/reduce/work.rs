@@ -52,7 +52,8 @@ impl<'a, E: Endpoint> Work<'a, E> {
     /// A buffer of `units` units with undefined contents; the target, if that is free and `last` says that the
     /// result may lie there.
     pub fn take(&mut self, last: bool) -> Result<Span> {
-        if last && let Some(target) = self.target
+        if last
+            && let Some(target) = self.target
             && self.target_free
         {
             self.target_free = false;
@@ -79,16 +80,21 @@ impl<'a, E: Endpoint> Work<'a, E> {
         }
     }
 
-    /// `left ⊕ right`; the other operand's memory becomes free. Keeps the order of the operands unless they commute.
+    /// `left ⊕ right`; the other operand's memory becomes free. May exchange the operands where they commute.
     pub fn combine(&mut self, left: Value, right: Value) -> Result<Value> {
+        if left.owned && !right.owned && self.commutative {
+            self.ep.reduce(right.span, left.span);
+            return Ok(left);
+        }
+        self.combine_in_order(left, right)
+    }
+
+    /// `left ⊕ right`, never exchanged; the other operand's memory becomes free.
+    pub fn combine_in_order(&mut self, left: Value, right: Value) -> Result<Value> {
         if right.owned {
             self.ep.reduce(left.span, right.span);
             self.give(left);
             return Ok(right);
-        }
-        if left.owned && self.commutative {
-            self.ep.reduce(right.span, left.span);
-            return Ok(left);
         }
         let copy = Value::owned(self.take(false)?);
         self.ep.copy(right.span, copy.span);

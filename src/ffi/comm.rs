@@ -1,0 +1,289 @@
+//! The Rust half of a module: what one communicator needs.
+
+use super::counters::Kind;
+use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
+use super::placement;
+use super::startup;
+use crate::endpoint::{MAX_LANES, PHASES, Rank};
+use crate::params::Config;
+use crate::topo::{Group, Hierarchy, LevelSpec, Network, Placement};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Tags of one operation.
+const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;
+/// Groups of roots that are kept; a program with more roots than that makes them anew.
+const KEPT: usize = 16;
+
+/// The groups of one hierarchy with one leader, bottom to top.
+pub type Groups = Arc<[Group]>;
+
+/// One communicator.
+pub struct Comm {
+    handle: *mut ompi_communicator_t,
+    rank: Rank,
+    size: u32,
+    config: &'static Config,
+    place: OnceLock<Result<Placement, i32>>,
+    plans: Mutex<Plans>,
+    /// Calls so far of blocking and nonblocking operations: their identities.
+    calls: AtomicU64,
+    /// Persistent operations initialised so far.
+    inits: AtomicU64,
+    /// Nonblocking operations not yet complete.
+    pub outstanding: AtomicU64,
+    /// Rooted calls so far, for flow control.
+    rooted: AtomicU32,
+}
+
+// SAFETY: the handle is Open MPI's communicator, which any thread may use; the rest is Sync by itself.
+unsafe impl Send for Comm {}
+// SAFETY: as above.
+unsafe impl Sync for Comm {}
+
+#[derive(Default)]
+struct Plans {
+    hierarchies: SmallVec<[(LevelSpec, bool, Arc<Hierarchy>); 2]>,
+    groups: Vec<(usize, Option<Rank>, Groups)>,
+    next: usize,
+}
+
+/// A hierarchy of the communicator.
+#[derive(Clone)]
+pub struct Plan {
+    /// The caller's groups, bottom to top.
+    pub groups: Groups,
+    /// Whether the communicator's tree has one level only; the same on all ranks.
+    pub flat: bool,
+}
+
+impl Comm {
+    /// For a communicator of two or more processes.
+    pub fn new(handle: *mut ompi_communicator_t, config: &'static Config) -> Comm {
+        // SAFETY: the communicator is alive: it is being set up.
+        let (rank, size) = unsafe { (glue::cr_comm_rank(handle) as Rank, glue::cr_comm_size(handle) as u32) };
+        Comm {
+            handle,
+            rank,
+            size,
+            config,
+            place: OnceLock::new(),
+            plans: Mutex::default(),
+            calls: AtomicU64::new(0),
+            inits: AtomicU64::new(0),
+            outstanding: AtomicU64::new(0),
+            rooted: AtomicU32::new(0),
+        }
+    }
+
+    /// Open MPI's communicator.
+    pub fn handle(&self) -> *mut ompi_communicator_t {
+        self.handle
+    }
+
+    /// The caller's rank.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// Number of processes.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The parameters.
+    pub fn config(&self) -> &'static Config {
+        self.config
+    }
+
+    /// The first tag of the next operation called on this communicator; tags go downwards from there. `Err` where so many
+    /// operations are outstanding that tags would repeat among them.
+    pub fn next_call(&self) -> Result<i32, i32> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let (first, identities) = tag_space(false);
+        if self.outstanding.load(Ordering::Relaxed) >= identities / 2 {
+            startup::print("coll/rust: too many nonblocking collectives are outstanding on one communicator");
+            return Err(CR_ERR_OTHER as i32);
+        }
+        Ok(first - (call % identities * TAGS) as i32)
+    }
+
+    /// The first tag of the next persistent operation initialised; it keeps its tags for good.
+    pub fn next_init(&self) -> Result<i32, i32> {
+        let init = self.inits.fetch_add(1, Ordering::Relaxed);
+        let (first, identities) = tag_space(true);
+        if init >= identities {
+            startup::print(&format!(
+                "coll/rust: {identities} persistent collectives have been initialised on one communicator, as many as the \
+                 point-to-point layer has tags for; use another communicator"
+            ));
+            return Err(CR_ERR_OTHER as i32);
+        }
+        Ok(first - (init * TAGS) as i32)
+    }
+
+    /// Whether the rooted operation that is being called synchronises first: every `flow_limit`-th does.
+    pub fn synchronise_now(&self) -> bool {
+        due(&self.rooted, self.config.flow_limit)
+    }
+
+    /// The hierarchy for an operation. `ordered`: groups of consecutive ranks only.
+    pub fn plan(&self, kind: Kind, ordered: bool, root: Option<Rank>) -> Result<Plan, i32> {
+        self.plan_for(self.levels(kind), ordered, root)
+    }
+
+    /// The hierarchy of these levels.
+    pub fn plan_for(&self, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> Result<Plan, i32> {
+        let place = self.place.get_or_init(|| self.find_place()).as_ref().map_err(|&code| code)?;
+        let mut plans = self.plans();
+        let index = match plans.hierarchies.iter().position(|(l, o, _)| l == levels && *o == ordered) {
+            Some(index) => index,
+            None => {
+                let hierarchy = Arc::new(Hierarchy::build(place, levels, ordered));
+                plans.hierarchies.push((levels.clone(), ordered, hierarchy));
+                plans.hierarchies.len() - 1
+            }
+        };
+        let flat = plans.hierarchies[index].2.is_flat();
+        if let Some((.., groups)) = plans.groups.iter().find(|(i, r, _)| *i == index && *r == root) {
+            return Ok(Plan { groups: groups.clone(), flat });
+        }
+        let groups: Groups = plans.hierarchies[index].2.groups(root).into();
+        let entry = (index, root, groups.clone());
+        if plans.groups.len() < KEPT {
+            plans.groups.push(entry);
+        } else {
+            let next = plans.next % KEPT;
+            plans.groups[next] = entry;
+            plans.next += 1;
+        }
+        Ok(Plan { groups, flat })
+    }
+
+    fn plans(&self) -> MutexGuard<'_, Plans> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn levels(&self, kind: Kind) -> &'static LevelSpec {
+        let own = match kind {
+            Kind::Bcast => &self.config.bcast.levels,
+            Kind::Reduce => &self.config.reduce.levels,
+            Kind::Allreduce => &self.config.allreduce.levels,
+            Kind::Barrier => &self.config.barrier.levels,
+        };
+        own.as_ref().unwrap_or(&self.config.levels)
+    }
+
+    fn names(&self) -> Result<Vec<cr_proc>, i32> {
+        (0..self.size)
+            .map(|rank| {
+                let mut name = cr_proc::default();
+                // SAFETY: the rank is in the communicator; fills in ours.
+                match unsafe { glue::cr_comm_proc(self.handle, rank as i32, &mut name) } {
+                    0 => Ok(name),
+                    code => Err(code),
+                }
+            })
+            .collect()
+    }
+
+    /// Looks up where everybody sits. Every process finds the same partition into nodes and switches.
+    fn find_place(&self) -> Result<Placement, i32> {
+        let names = self.names()?;
+        let own = placement::own_name();
+        // Parameters of one job were compared when MPI started; those of several jobs are compared with rank 0's.
+        if names.iter().any(|n| n.job != own.job) {
+            let result = startup::card(&names[0])
+                .and_then(|other| startup::card(&own).map(|own| startup::compare(&own, &other)));
+            match result {
+                Ok(Ok(())) => {}
+                Ok(Err(difference)) => {
+                    startup::print(&format!(
+                        "coll/rust: parameters differ between the jobs of a communicator: {difference} (rank {} and rank 0). \
+                         Give all jobs the same values.",
+                        self.rank
+                    ));
+                    return Err(CR_ERR_OTHER as i32);
+                }
+                Err(code) => return Err(if code == 0 { CR_ERR_OTHER as i32 } else { code }),
+            }
+        }
+        let places = placement::places(&names).map_err(|message| {
+            startup::print(&format!("coll/rust: {message}"));
+            CR_ERR_OTHER as i32
+        })?;
+        let (hosts, originals) = placement::compact(&places);
+        let uppers = match network() {
+            Ok(None) => Vec::new(),
+            Ok(Some(network)) => originals
+                .iter()
+                .map(|&host| {
+                    let name = placement::host_name(host);
+                    network.switches(&name).map(<[u32]>::to_vec).ok_or_else(|| {
+                        startup::print(&format!("coll/rust: {}", missing(&name)));
+                        CR_ERR_OTHER as i32
+                    })
+                })
+                .collect::<Result<_, _>>()?,
+            Err(message) => {
+                startup::print(&format!("coll/rust: {message}"));
+                return Err(CR_ERR_OTHER as i32);
+            }
+        };
+        let me = self.rank as usize;
+        let local = (0..self.size)
+            .zip(&places)
+            .filter(|(rank, _)| hosts[*rank as usize] == hosts[me])
+            .map(|(rank, place)| (rank, place.locality))
+            .collect();
+        Ok(Placement::new(self.rank, hosts, uppers, local, placement::hardware()))
+    }
+}
+
+/// The message about a node that the network file does not name.
+pub fn missing(host: &str) -> String {
+    let file = startup::config().map(|c| c.network_file.as_str()).unwrap_or_default();
+    format!(
+        "coll_rust_network_file = \"{file}\": node \"{host}\" of this job is not in the file; add it, or leave the parameter empty"
+    )
+}
+
+/// The network file, read once. `None` where there is none.
+pub fn network() -> Result<Option<&'static Network>, &'static str> {
+    static NETWORK: OnceLock<Result<Option<Network>, String>> = OnceLock::new();
+    NETWORK
+        .get_or_init(|| {
+            let path = startup::config()?.network_file.as_str();
+            if path.is_empty() {
+                return Ok(None);
+            }
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| format!("coll_rust_network_file = \"{path}\": cannot be read: {e}"))?;
+            Network::parse(path, &text).map(Some).map_err(|e| format!("coll_rust_network_file: {e}"))
+        })
+        .as_ref()
+        .map(Option::as_ref)
+        .map_err(String::as_str)
+}
+
+/// Counts a call; true for every `limit`-th.
+pub fn due(counter: &AtomicU32, limit: u32) -> bool {
+    limit != 0 && (counter.fetch_add(1, Ordering::Relaxed).wrapping_add(1)).is_multiple_of(limit)
+}
+
+/// First tag, and how many operations have tags of their own. Collective tags are negative; the ranges of Open MPI's own
+/// collectives begin at −10 and grow downwards, so ours begin half-way to the largest tag that the point-to-point layer has.
+fn tag_space(persistent: bool) -> (i32, u64) {
+    static MAX: OnceLock<i32> = OnceLock::new();
+    // SAFETY: reads a number of the selected PML.
+    let max = *MAX.get_or_init(|| unsafe { glue::cr_max_tag() }.clamp(1 << 15, 1 << 30));
+    let quarter = max / 4;
+    let first = if persistent { -3 * quarter } else { -2 * quarter };
+    (first, quarter as u64 / TAGS)
+}
+
+/// The tree of the whole communicator as rank 0 shows it needs everybody's locality: from the cards.
+pub fn everybody(comm: &Comm) -> Result<Vec<(String, String)>, i32> {
+    comm.names()?.iter().map(placement::from_card).collect()
+}

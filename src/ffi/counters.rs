@@ -1,0 +1,127 @@
+//! What was done: per operation the calls handled and passed on, and the messages and bytes sent per level.
+//!
+//! Read through MPI_T, and printed in MPI_Finalize where `coll_rust_report` says so.
+
+use super::glue::cr_counter;
+use crate::topo::Level;
+use std::ffi::CString;
+use std::fmt::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An operation of the component; the values are those of `enum cr_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Kind {
+    Bcast,
+    Reduce,
+    Allreduce,
+    Barrier,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::Bcast, Kind::Reduce, Kind::Allreduce, Kind::Barrier];
+
+    /// From the shim's number.
+    pub fn from_number(number: i32) -> Option<Kind> {
+        usize::try_from(number).ok().and_then(|n| Kind::ALL.get(n).copied())
+    }
+
+    pub fn name(self) -> &'static str {
+        ["bcast", "reduce", "allreduce", "barrier"][self as usize]
+    }
+}
+
+/// The counters of one operation.
+struct Counters {
+    handled: AtomicU64,
+    passed: AtomicU64,
+    messages: [AtomicU64; Level::COUNT],
+    bytes: [AtomicU64; Level::COUNT],
+}
+
+static COUNTERS: [Counters; 4] = [const {
+    Counters {
+        handled: AtomicU64::new(0),
+        passed: AtomicU64::new(0),
+        messages: [const { AtomicU64::new(0) }; Level::COUNT],
+        bytes: [const { AtomicU64::new(0) }; Level::COUNT],
+    }
+}; 4];
+
+/// A call that the component takes.
+pub fn handled(kind: Kind) {
+    COUNTERS[kind as usize].handled.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A call that goes to the component below.
+pub fn passed(kind: Kind) {
+    COUNTERS[kind as usize].passed.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A message sent at the level of this index.
+pub fn sent(kind: Kind, level: u8, bytes: usize) {
+    let counters = &COUNTERS[kind as usize];
+    counters.messages[usize::from(level)].fetch_add(1, Ordering::Relaxed);
+    counters.bytes[usize::from(level)].fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+/// The table that the shim registers; made once, kept for ever.
+pub fn table() -> &'static [cr_counter] {
+    struct Table(Vec<cr_counter>);
+    // SAFETY: the pointers are to leaked strings and to statics with atomic contents.
+    unsafe impl Send for Table {}
+    // SAFETY: as above.
+    unsafe impl Sync for Table {}
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    let row = |name: String, help: String, value: &'static AtomicU64| cr_counter {
+        name: leak(name),
+        help: leak(help),
+        value: value.as_ptr(),
+    };
+    &TABLE
+        .get_or_init(|| {
+            let mut rows = Vec::new();
+            for kind in Kind::ALL {
+                let (c, op) = (&COUNTERS[kind as usize], kind.name());
+                rows.push(row(format!("{op}_handled"), format!("Calls of {op} that coll/rust took"), &c.handled));
+                rows.push(row(
+                    format!("{op}_passed"),
+                    format!("Calls of {op} passed to the component below"),
+                    &c.passed,
+                ));
+                for level in Level::ALL {
+                    let (i, l) = (usize::from(level.index()), level.name());
+                    let what = format!("that this process sent at level {l} for {op}");
+                    rows.push(row(format!("{op}_{l}_messages"), format!("Messages {what}"), &c.messages[i]));
+                    rows.push(row(format!("{op}_{l}_bytes"), format!("Bytes {what}"), &c.bytes[i]));
+                }
+            }
+            Table(rows)
+        })
+        .0
+}
+
+/// A C string that is never freed.
+pub fn leak(text: String) -> *const std::ffi::c_char {
+    CString::new(text.replace('\0', " ")).unwrap_or_default().into_raw()
+}
+
+/// The report of this process: a line per operation that was called.
+pub fn report(who: &str) -> String {
+    let mut text = String::new();
+    for kind in Kind::ALL {
+        let c = &COUNTERS[kind as usize];
+        let (handled, passed) = (c.handled.load(Ordering::Relaxed), c.passed.load(Ordering::Relaxed));
+        let _ = write!(text, "coll_rust report: {who}: {} handled={handled} passed={passed}", kind.name());
+        for level in Level::ALL {
+            let i = usize::from(level.index());
+            let (m, b) = (c.messages[i].load(Ordering::Relaxed), c.bytes[i].load(Ordering::Relaxed));
+            if m > 0 {
+                let _ = write!(text, " {}: messages={m} bytes={b}", level.name());
+            }
+        }
+        text.push('\n');
+    }
+    text
+}

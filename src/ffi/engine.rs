@@ -1,0 +1,351 @@
+//! Operations that run from the progress engine: nonblocking and persistent ones.
+//!
+//! Started operations go to an inbox. One runner at a time (whoever gets the flag in [`progress`]) moves them to its list
+//! and polls them, so an operation is only ever polled by one thread, and a progress call from inside a poll or a completion finds
+//! the flag set and returns. A thousand outstanding operations do not cost a thousand polls: a progress call looks at the
+//! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
+
+use super::comm::Comm;
+
+use super::glue::{self, CR_ERR_INTERN, CR_ERR_NO_MEM, cr_call, ompi_request_t};
+use super::guard;
+use super::operation::{self, Call, PASS};
+use super::{comm, counters};
+use crate::endpoint::Result;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Polled at every progress call: the oldest operations.
+const OLDEST: usize = 16;
+/// Polled besides, in turn.
+const IN_TURN: usize = 16;
+
+/// An operation under way.
+struct Op {
+    future: Pin<Box<dyn Future<Output = Result<()>> + Send>>,
+    request: *mut ompi_request_t,
+    comm: Arc<Comm>,
+    /// The outcome, where it is known before the request may be completed.
+    outcome: Option<i32>,
+}
+
+// SAFETY: the request is Open MPI's and may be completed by any thread; the rest is Send.
+unsafe impl Send for Op {}
+
+impl Op {
+    /// Polls; true when the outcome is known. A panic fails the operation.
+    fn poll(&mut self) -> bool {
+        if self.outcome.is_some() {
+            return true;
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        self.outcome = match catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(&mut context))) {
+            Ok(Poll::Pending) => None,
+            Ok(Poll::Ready(Ok(()))) => Some(0),
+            Ok(Poll::Ready(Err(error))) => Some(operation::code(error)),
+            Err(panic) => {
+                guard::report(&*panic);
+                Some(CR_ERR_INTERN as i32)
+            }
+        };
+        self.outcome.is_some()
+    }
+
+    /// Frees what the operation holds, then completes the request.
+    fn finish(self) {
+        let Op { future, request, comm, outcome } = self;
+        drop(future);
+        comm.outstanding.fetch_sub(1, Ordering::Relaxed);
+        drop(comm);
+        // SAFETY: the request of this operation, not completed before; nothing touches it from here on.
+        unsafe { glue::cr_request_complete(request, outcome.unwrap_or(CR_ERR_INTERN as i32)) };
+    }
+}
+
+/// A future that may go to another thread between polls.
+struct Sendable<F>(F);
+
+// SAFETY: only ever made of `operation::run` with an owned `Arc<Comm>`: all that lives across its awaits (endpoint, posts, temporary
+// buffers, spans, plans) is Send. The compiler cannot see it for types with a lifetime of their own (rust-lang/rust#102211).
+unsafe impl<F> Send for Sendable<F> {}
+
+impl<F: Future> Future for Sendable<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: the field is pinned with the whole, and is never moved out.
+        unsafe { self.map_unchecked_mut(|s| &mut s.0) }.poll(context)
+    }
+}
+
+struct Engine {
+    inbox: Mutex<Vec<Op>>,
+    /// Operations in the inbox and the list.
+    alive: AtomicUsize,
+    arrived: AtomicBool,
+    /// Set while somebody runs the list.
+    busy: AtomicBool,
+    list: UnsafeCell<List>,
+}
+
+#[derive(Default)]
+struct List {
+    ops: Vec<Op>,
+    turn: usize,
+}
+
+// SAFETY: `list` is only touched by the holder of `busy`, which is taken with acquire and given with release ordering.
+unsafe impl Sync for Engine {}
+
+static ENGINE: Engine = Engine {
+    inbox: Mutex::new(Vec::new()),
+    alive: AtomicUsize::new(0),
+    arrived: AtomicBool::new(false),
+    busy: AtomicBool::new(false),
+    list: UnsafeCell::new(List { ops: Vec::new(), turn: 0 }),
+};
+static REGISTERED: Once = Once::new();
+
+fn push(op: Op) {
+    REGISTERED.call_once(|| {
+        // SAFETY: the function stays in memory: the DSO is never unmapped (-z nodelete).
+        unsafe { glue::cr_progress_register(Some(progress)) };
+    });
+    ENGINE.alive.fetch_add(1, Ordering::Relaxed);
+    ENGINE.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(op);
+    ENGINE.arrived.store(true, Ordering::Release);
+}
+
+/// At the end of MPI: Open MPI must not call us any more.
+pub fn close() {
+    if REGISTERED.is_completed() {
+        // SAFETY: registered in `push`.
+        unsafe { glue::cr_progress_unregister(Some(progress)) };
+    }
+}
+
+/// Called by `opal_progress`. Returns how many operations were completed.
+unsafe extern "C" fn progress() -> i32 {
+    if ENGINE.alive.load(Ordering::Relaxed) == 0 || ENGINE.busy.swap(true, Ordering::Acquire) {
+        return 0;
+    }
+    let done = guard::guard_or(Vec::new(), || {
+        // SAFETY: we hold `busy`.
+        let list = unsafe { &mut *ENGINE.list.get() };
+        if ENGINE.arrived.swap(false, Ordering::Acquire) {
+            list.ops.append(&mut ENGINE.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        list.step()
+    });
+    ENGINE.busy.store(false, Ordering::Release);
+    // Completing may run callbacks of Open MPI, which may start operations: not under the flag.
+    let count = done.len();
+    ENGINE.alive.fetch_sub(count, Ordering::Relaxed);
+    for op in done {
+        guard::guard(|| {
+            op.finish();
+            0
+        });
+    }
+    count as i32
+}
+
+impl List {
+    /// Polls some operations; returns those that are done.
+    fn step(&mut self) -> Vec<Op> {
+        let mut done = Vec::new();
+        let oldest = self.ops.len().min(OLDEST);
+        let rest = self.ops.len() - oldest;
+        for i in 0..oldest {
+            if self.ops[i].poll() {
+                done.push(i);
+            }
+        }
+        for _ in 0..rest.min(IN_TURN) {
+            self.turn = (self.turn + 1) % rest;
+            if self.ops[oldest + self.turn].poll() {
+                done.push(oldest + self.turn);
+            }
+        }
+        if done.is_empty() {
+            return Vec::new();
+        }
+        done.sort_unstable();
+        done.into_iter().rev().map(|i| self.ops.remove(i)).collect::<Vec<_>>().into_iter().rev().collect()
+    }
+}
+
+/// Starts a nonblocking operation; stores its request.
+///
+/// # Safety
+/// As for [`Call::new`]; `request` may be written.
+pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
+    // SAFETY: by the caller's promise.
+    let call = match unsafe { Call::new(call) } {
+        Ok(call) => call,
+        Err(code) => return code,
+    };
+    if call.is_below(comm.config()) {
+        counters::passed(call.kind);
+        return PASS;
+    }
+    counters::handled(call.kind);
+    // SAFETY: the communicator is alive; Open MPI's binding retains datatype and operation of a nonblocking request.
+    let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut(), ptr::null_mut(), ptr::null_mut()) };
+    if made.is_null() {
+        return CR_ERR_NO_MEM as i32;
+    }
+    match launch(comm, call, made, None) {
+        Ok(()) => {
+            // SAFETY: by the caller's promise.
+            unsafe { *request = made };
+            0
+        }
+        Err(code) => {
+            // SAFETY: the user never saw it.
+            unsafe { glue::cr_request_discard(made) };
+            code
+        }
+    }
+}
+
+/// Makes the future, polls it once (which posts its first messages), and leaves the rest to the progress engine.
+fn launch(
+    comm: &Arc<Comm>,
+    call: Call,
+    request: *mut ompi_request_t,
+    persistent: Option<&Persistent>,
+) -> std::result::Result<(), i32> {
+    let mut op = if call.is_empty() {
+        Op { future: Box::pin(async { Ok(()) }), request, comm: comm.clone(), outcome: Some(0) }
+    } else {
+        let (first_tag, synchronise) = match persistent {
+            Some(p) => (p.first_tag, call.is_rooted() && comm::due(&p.starts, comm.config().flow_limit)),
+            None => (comm.next_call()?, call.is_rooted() && comm.synchronise_now()),
+        };
+        let held = comm.clone();
+        let future = Sendable(async move { operation::run(&held, call, first_tag, synchronise).await });
+        Op { future: Box::pin(future), request, comm: comm.clone(), outcome: None }
+    };
+    comm.outstanding.fetch_add(1, Ordering::Relaxed);
+    // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a one is completed
+    // by a later progress call.
+    if op.poll() && (persistent.is_some() || !call.has_derived_arguments()) {
+        op.finish();
+    } else {
+        push(op);
+    }
+    Ok(())
+}
+
+/// The Rust half of a persistent request.
+pub struct Persistent {
+    comm: Arc<Comm>,
+    call: Call,
+    first_tag: i32,
+    starts: AtomicU32,
+    request: *mut ompi_request_t,
+}
+
+/// Makes a persistent operation; stores its inactive request.
+///
+/// # Safety
+/// As for [`start`]; the buffers stay the user's between starts.
+pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
+    // SAFETY: by the caller's promise.
+    let call = match unsafe { Call::new(call) } {
+        Ok(call) => call,
+        Err(code) => return code,
+    };
+    if call.is_below(comm.config()) {
+        counters::passed(call.kind);
+        return PASS;
+    }
+    // An empty operation takes no identity: another rank may not even have one to give (a count of 0 there).
+    let first_tag = match if call.is_empty() { Ok(0) } else { comm.next_init() } {
+        Ok(tag) => tag,
+        Err(code) => return code,
+    };
+    let half = Persistent { comm: comm.clone(), call, first_tag, starts: AtomicU32::new(0), request: ptr::null_mut() };
+    let half = Box::into_raw(Box::new(half));
+    // SAFETY: the communicator, datatype and operation are alive; the shim retains them for the request, which owns `half` from
+    // here on (cr_op_free).
+    unsafe {
+        let made = glue::cr_request_new(comm.handle(), 1, call.dtype, call.op, half.cast());
+        if made.is_null() {
+            drop(Box::from_raw(half));
+            return CR_ERR_NO_MEM as i32;
+        }
+        (*half).request = made;
+        *request = made;
+    }
+    0
+}
+
+/// Starts a persistent operation again.
+///
+/// # Safety
+/// `half` is that of a live, inactive request.
+pub unsafe fn restart(half: *mut c_void) -> i32 {
+    // SAFETY: by the caller's promise; made in `init`.
+    let half = unsafe { &*half.cast::<Persistent>() };
+    counters::handled(half.call.kind);
+    // SAFETY: inactive, and ours to start.
+    unsafe { glue::cr_request_activate(half.request) };
+    match launch(&half.comm, half.call, half.request, Some(half)) {
+        Ok(()) => 0,
+        Err(code) => code,
+    }
+}
+
+/// Frees the Rust half of a request.
+///
+/// # Safety
+/// `half` was made by [`init`] and is not used again; null is fine.
+pub unsafe fn release(half: *mut c_void) {
+    if !half.is_null() {
+        // SAFETY: by the caller's promise.
+        drop(unsafe { Box::from_raw(half.cast::<Persistent>()) });
+    }
+}
+
+/// Runs a blocking operation to its end.
+///
+/// # Safety
+/// As for [`Call::new`].
+pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
+    // SAFETY: by the caller's promise.
+    let call = match unsafe { Call::new(call) } {
+        Ok(call) => call,
+        Err(code) => return code,
+    };
+    if call.is_below(comm.config()) {
+        counters::passed(call.kind);
+        return PASS;
+    }
+    counters::handled(call.kind);
+    if call.is_empty() {
+        return 0;
+    }
+    let first_tag = match comm.next_call() {
+        Ok(tag) => tag,
+        Err(code) => return code,
+    };
+    let synchronise = call.is_rooted() && comm.synchronise_now();
+    let mut future = std::pin::pin!(operation::run(comm, call, first_tag, synchronise));
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(Ok(())) => return 0,
+            Poll::Ready(Err(error)) => return operation::code(error),
+            // SAFETY: the outermost caller makes progress; nothing is borrowed or locked here.
+            Poll::Pending => unsafe { glue::cr_progress() },
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What the shim calls. Each entry is behind the panic guard.
+
+use super::comm::{self, Comm};
+use super::glue::{
+    CR_ERR_OTHER, cr_call, cr_comm_is_inter, cr_comm_is_world, cr_comm_name, cr_comm_size, cr_counter, cr_param,
+};
+use super::glue::{ompi_communicator_t, ompi_request_t};
+use super::guard::{guard, guard_or};
+use super::{counters, engine, placement, startup};
+use crate::topo::{Locality, show};
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+/// The table of parameters.
+///
+/// # Safety
+/// `table` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_param_table(table: *mut *const cr_param) -> usize {
+    guard_or(0, || {
+        let rows = startup::table();
+        // SAFETY: by the caller's promise.
+        unsafe { *table = rows.as_ptr() };
+        rows.len()
+    })
+}
+
+/// The table of counters.
+///
+/// # Safety
+/// `table` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_counter_table(table: *mut *const cr_counter) -> usize {
+    guard_or(0, || {
+        let rows = counters::table();
+        // SAFETY: by the caller's promise.
+        unsafe { *table = rows.as_ptr() };
+        rows.len()
+    })
+}
+
+/// The component starts.
+#[unsafe(no_mangle)]
+pub extern "C" fn cr_component_init(_thread_multiple: i32) -> i32 {
+    guard(|| {
+        startup::init();
+        0
+    })
+}
+
+/// The component ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn cr_component_close() {
+    guard(|| {
+        engine::close();
+        if startup::config().is_ok_and(|c| c.report) && startup::was_used() {
+            startup::print(counters::report(&format!("rank {}", placement::own_name().rank)).trim_end());
+        }
+        0
+    });
+}
+
+/// A communicator looks for its components. 1: ours takes part.
+///
+/// # Safety
+/// `comm` is alive; `priority` and `state` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_comm_query(
+    handle: *mut ompi_communicator_t,
+    priority: *mut i32,
+    state: *mut *mut c_void,
+) -> i32 {
+    guard_or(0, || {
+        // SAFETY: by the caller's promise.
+        let (inter, world, size) =
+            unsafe { (cr_comm_is_inter(handle) != 0, cr_comm_is_world(handle) != 0, cr_comm_size(handle)) };
+        let config = match startup::config() {
+            Ok(config) => config,
+            Err(message) => startup::fatal(handle, placement::own_name().rank, message),
+        };
+        if world {
+            startup::check_world(handle);
+        }
+        if inter || size < 2 || config.priority < 0 {
+            return 0;
+        }
+        let comm = Arc::new(Comm::new(handle, config));
+        if world && comm.rank() == 0 {
+            introduce(&comm);
+        }
+        if config.verbose >= 2 {
+            // SAFETY: the communicator's own NUL-terminated name.
+            let name = unsafe { CStr::from_ptr(cr_comm_name(handle)) }.to_string_lossy().into_owned();
+            startup::print(&format!("coll/rust: rank {} of {} in {name}: selected", comm.rank(), comm.size()));
+        }
+        // SAFETY: by the caller's promise. The module owns the state until cr_comm_free.
+        unsafe {
+            *priority = config.priority;
+            *state = Arc::into_raw(comm).cast_mut().cast();
+        }
+        1
+    })
+}
+
+/// What rank 0 of the job shows at the start.
+fn introduce(comm: &Comm) {
+    let config = comm.config();
+    if config.verbose >= 1 {
+        startup::print(&format!("coll/rust {}: {} processes", env!("CARGO_PKG_VERSION"), comm.size()));
+    }
+    if config.show.config {
+        startup::print(startup::settings_text().trim_end());
+    }
+    if !(config.show.hierarchy || config.show.dot) {
+        return;
+    }
+    let (Ok(cards), Ok(network)) = (comm::everybody(comm), comm::network()) else {
+        startup::print("coll/rust: the hierarchy cannot be shown: some processes have not said where they are");
+        return;
+    };
+    let mut names: Vec<String> = Vec::new();
+    let hosts: Vec<u32> = cards
+        .iter()
+        .map(|(host, _)| {
+            let known = names.iter().position(|n| n == host);
+            known.unwrap_or_else(|| {
+                names.push(host.clone());
+                names.len() - 1
+            }) as u32
+        })
+        .collect();
+    let localities: Vec<Locality> = cards.iter().map(|(_, locality)| Locality::parse(locality)).collect();
+    let view = show::View {
+        hosts: &hosts,
+        names: &names,
+        localities: &localities,
+        network,
+        spec: &config.levels,
+        hw: placement::hardware(),
+        ordered: false,
+    };
+    if config.show.hierarchy {
+        startup::print(show::hierarchy(&view).trim_end());
+    }
+    if config.show.dot {
+        startup::print(show::dot(&view).trim_end());
+    }
+}
+
+/// The module of a communicator goes.
+///
+/// # Safety
+/// `state` came from [`cr_comm_query`] and is not used again; null is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_comm_free(state: *mut c_void) {
+    guard(|| {
+        if !state.is_null() {
+            // SAFETY: by the caller's promise.
+            drop(unsafe { Arc::from_raw(state.cast::<Comm>()) });
+        }
+        0
+    });
+}
+
+/// Runs `body` with the module's communicator.
+///
+/// # Safety
+/// `state` came from [`cr_comm_query`] and is alive.
+unsafe fn with_comm(state: *mut c_void, body: impl FnOnce(&Arc<Comm>) -> i32) -> i32 {
+    guard(|| {
+        if state.is_null() {
+            return CR_ERR_OTHER as i32;
+        }
+        // SAFETY: by the caller's promise; the reference that the module owns stays with it.
+        let comm = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(state.cast::<Comm>()) });
+        startup::used();
+        body(&comm)
+    })
+}
+
+/// A blocking collective.
+///
+/// # Safety
+/// `state` is a live module's; `call` holds live handles and the user's buffers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_call_blocking(state: *mut c_void, call: *const cr_call) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { with_comm(state, |comm| engine::block_on(comm, &*call)) }
+}
+
+/// A nonblocking collective.
+///
+/// # Safety
+/// As for [`cr_call_blocking`], until the request is complete; `request` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_call_nonblocking(
+    state: *mut c_void,
+    call: *const cr_call,
+    request: *mut *mut ompi_request_t,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { with_comm(state, |comm| engine::start(comm, &*call, request)) }
+}
+
+/// A persistent collective is initialised.
+///
+/// # Safety
+/// As for [`cr_call_nonblocking`], until the request is freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_call_persistent(
+    state: *mut c_void,
+    call: *const cr_call,
+    request: *mut *mut ompi_request_t,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { with_comm(state, |comm| engine::init(comm, &*call, request)) }
+}
+
+/// A persistent collective is started.
+///
+/// # Safety
+/// `op` belongs to a live, inactive request.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_op_start(op: *mut c_void) -> i32 {
+    // SAFETY: by the caller's promise.
+    guard(|| unsafe { engine::restart(op) })
+}
+
+/// A request is freed.
+///
+/// # Safety
+/// `op` belongs to that request and is not used again; null is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_op_free(op: *mut c_void) {
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        unsafe { engine::release(op) };
+        0
+    });
+}

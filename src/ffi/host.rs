@@ -1,0 +1,293 @@
+//! The endpoint over Open MPI's point-to-point layer.
+//!
+//! One per operation. It owns what the operation posted and the temporary buffers that those posts touch, so a future that is
+//! dropped leaves nothing dangling: what is still in flight then is cancelled where it can be, and if that is not enough the
+//! endpoint leaks its buffers on purpose.
+//!
+//! One thread at a time uses it: the one that polls the operation.
+
+use super::comm::Comm;
+use super::counters::{self, Kind};
+use super::data::Datatype;
+use super::glue::{self, CR_ERR_TRUNCATE, ompi_communicator_t, ompi_op_t, ompi_request_t};
+use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
+use smallvec::SmallVec;
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::UnsafeCell;
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::task::{Context, Poll};
+
+/// Alignment of temporary buffers: a cache line.
+const ALIGN: usize = 64;
+
+/// Something posted and not yet waited for. A null request is a free place.
+#[derive(Clone, Copy)]
+struct Entry {
+    request: *mut ompi_request_t,
+    /// Bytes that a receive must bring; `None` for a send.
+    expected: Option<usize>,
+}
+
+struct Buffer {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+#[derive(Default)]
+struct State {
+    posted: SmallVec<[Entry; 8]>,
+    spare: Vec<Buffer>,
+}
+
+/// One operation's view of its communicator.
+pub struct HostEndpoint {
+    comm: *mut ompi_communicator_t,
+    rank: Rank,
+    size: u32,
+    kind: Kind,
+    dtype: Datatype,
+    op: *mut ompi_op_t,
+    first_tag: i32,
+    state: UnsafeCell<State>,
+}
+
+// SAFETY: the endpoint lives inside its operation's future, and an operation is polled by one thread at a time (block_on on the
+// caller's stack, or the engine's single runner), so no two threads touch `state` at once.
+unsafe impl Sync for HostEndpoint {}
+// SAFETY: the pointers are to Open MPI's objects, which any thread may use.
+unsafe impl Send for HostEndpoint {}
+
+impl HostEndpoint {
+    /// For an operation of `kind` on units of `dtype`, combined by `op`, with tags from `first_tag` downwards. The
+    /// communicator outlives it: the operation holds its `Comm`.
+    pub fn new(comm: &Comm, kind: Kind, dtype: Datatype, op: *mut ompi_op_t, first_tag: i32) -> HostEndpoint {
+        let (rank, size) = (comm.rank(), comm.size());
+        HostEndpoint { comm: comm.handle(), rank, size, kind, dtype, op, first_tag, state: UnsafeCell::default() }
+    }
+
+    #[allow(clippy::mut_from_ref)]
+    fn state(&self) -> &mut State {
+        // SAFETY: one thread at a time (see above), and no caller keeps the reference over a call that takes another.
+        unsafe { &mut *self.state.get() }
+    }
+
+    fn tag(&self, tag: Tag) -> i32 {
+        self.first_tag - (i32::from(tag.lane) * i32::from(PHASES) + i32::from(tag.phase))
+    }
+
+    fn register(&self, code: i32, request: *mut ompi_request_t, expected: Option<usize>) -> Post<'_> {
+        if code != 0 {
+            return Post { posted: PostState::Failed(code), ep: self };
+        }
+        let entry = Entry { request, expected };
+        let posted = &mut self.state().posted;
+        let slot = match posted.iter().position(|e| e.request.is_null()) {
+            Some(free) => {
+                posted[free] = entry;
+                free
+            }
+            None => {
+                posted.push(entry);
+                posted.len() - 1
+            }
+        };
+        Post { posted: PostState::Slot(slot), ep: self }
+    }
+
+    /// Looks at a posted message; frees its place when it is complete.
+    fn test(&self, slot: usize) -> Poll<Result<()>> {
+        let Some(&entry) = self.state().posted.get(slot) else { return Poll::Ready(Ok(())) };
+        if entry.request.is_null() {
+            return Poll::Ready(Ok(()));
+        }
+        // SAFETY: the request is ours until it is finished below.
+        if unsafe { glue::cr_request_done(entry.request) } == 0 {
+            return Poll::Pending;
+        }
+        let mut bytes = 0;
+        // SAFETY: complete, ours, and forgotten right after.
+        let code = unsafe { glue::cr_request_finish(entry.request, &mut bytes) };
+        self.state().posted[slot].request = ptr::null_mut();
+        Poll::Ready(match entry.expected {
+            _ if code != 0 => Err(Error::Mpi(code)),
+            // A short message: the ranks do not agree about the amount of data.
+            Some(expected) if expected != bytes => Err(Error::Mpi(CR_ERR_TRUNCATE as i32)),
+            _ => Ok(()),
+        })
+    }
+}
+
+impl Endpoint for HostEndpoint {
+    type Post<'a>
+        = Post<'a>
+    where
+        Self: 'a;
+    type Temp<'a>
+        = Temp<'a>
+    where
+        Self: 'a;
+
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn send(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
+        counters::sent(self.kind, tag.level, data.len() * self.dtype.info.size);
+        let mut request = ptr::null_mut();
+        // SAFETY: the span is valid memory of the operation until the post is done (contract of `Endpoint`).
+        let code = unsafe {
+            glue::cr_isend(
+                self.comm,
+                data.ptr().cast(),
+                data.len(),
+                self.dtype.handle,
+                to as i32,
+                self.tag(tag),
+                &mut request,
+            )
+        };
+        self.register(code, request, None)
+    }
+
+    fn recv(&self, from: Rank, tag: Tag, data: Span) -> Post<'_> {
+        let mut request = ptr::null_mut();
+        // SAFETY: as in `send`.
+        let code = unsafe {
+            glue::cr_irecv(
+                self.comm,
+                data.ptr().cast(),
+                data.len(),
+                self.dtype.handle,
+                from as i32,
+                self.tag(tag),
+                &mut request,
+            )
+        };
+        self.register(code, request, Some(data.len() * self.dtype.info.size))
+    }
+
+    fn reduce(&self, left: Span, right: Span) {
+        if right.is_empty() {
+            return;
+        }
+        // SAFETY: both spans hold `right.len()` elements of the operation's datatype; nothing posted touches `right`.
+        unsafe {
+            glue::cr_op_reduce(self.op, left.ptr().cast(), right.ptr().cast(), right.len(), self.dtype.handle);
+        }
+    }
+
+    fn copy(&self, from: Span, to: Span) {
+        if to.is_empty() {
+            return;
+        }
+        if self.dtype.handle.is_null() {
+            // SAFETY: both spans are `to.len()` bytes and do not overlap (contract of `Endpoint`).
+            unsafe { ptr::copy_nonoverlapping(from.ptr(), to.ptr(), to.len()) };
+        } else {
+            // SAFETY: both spans hold `to.len()` elements of the datatype and do not overlap. Copying cannot fail for a
+            // datatype that is committed, and MPI checks that before it calls us.
+            unsafe { glue::cr_copy(self.dtype.handle, to.len(), to.ptr().cast(), from.ptr().cast()) };
+        }
+    }
+
+    fn temp(&self, units: usize) -> Result<Temp<'_>> {
+        let bytes = self.dtype.reach(units).ok_or(Error::NoMemory(usize::MAX))?.max(1);
+        let spare = &mut self.state().spare;
+        let buffer = match spare.iter().position(|b| b.layout.size() == bytes) {
+            Some(i) => spare.swap_remove(i),
+            None => {
+                let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| Error::NoMemory(bytes))?;
+                // SAFETY: the size is at least 1.
+                let start = NonNull::new(unsafe { alloc(layout) }).ok_or(Error::NoMemory(bytes))?;
+                Buffer { start, layout }
+            }
+        };
+        let origin = buffer.start.as_ptr().wrapping_offset(self.dtype.origin(units));
+        let span = Span::new(origin, units, self.dtype.info.extent);
+        Ok(Temp { ep: self, buffer: Some(buffer), span })
+    }
+}
+
+impl Drop for HostEndpoint {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        let mut in_flight = false;
+        for entry in state.posted.iter().filter(|e| !e.request.is_null()) {
+            // SAFETY: the request is ours; a complete one is finished, another one is cancelled and left to Open MPI.
+            unsafe {
+                if entry.expected.is_some() && glue::cr_request_done(entry.request) == 0 {
+                    glue::cr_request_cancel(entry.request);
+                }
+                if glue::cr_request_done(entry.request) != 0 {
+                    let mut bytes = 0;
+                    glue::cr_request_finish(entry.request, &mut bytes);
+                } else {
+                    in_flight = true;
+                }
+            }
+        }
+        if in_flight {
+            // Only after an error: messages that are still under way may read or write these buffers.
+            std::mem::forget(std::mem::take(&mut state.spare));
+            return;
+        }
+        for buffer in state.spare.drain(..) {
+            // SAFETY: allocated in `temp` with this layout, and nothing in flight touches it.
+            unsafe { dealloc(buffer.start.as_ptr(), buffer.layout) };
+        }
+    }
+}
+
+enum PostState {
+    Slot(usize),
+    Failed(i32),
+}
+
+/// Waits for one posted message.
+#[must_use = "a post that is not waited for stays in flight"]
+pub struct Post<'a> {
+    posted: PostState,
+    ep: &'a HostEndpoint,
+}
+
+impl Future for Post<'_> {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        match self.posted {
+            PostState::Slot(slot) => self.ep.test(slot),
+            PostState::Failed(code) => Poll::Ready(Err(Error::Mpi(code))),
+        }
+    }
+}
+
+/// A temporary buffer of the operation; goes back to the endpoint.
+pub struct Temp<'a> {
+    ep: &'a HostEndpoint,
+    buffer: Option<Buffer>,
+    span: Span,
+}
+
+// SAFETY: owns its buffer, and an address may go to another thread.
+unsafe impl Send for Temp<'_> {}
+// SAFETY: a shared reference only gives the address of the buffer.
+unsafe impl Sync for Temp<'_> {}
+
+impl TempBuffer for Temp<'_> {
+    fn span(&self) -> Span {
+        self.span
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.ep.state().spare.push(buffer);
+        }
+    }
+}

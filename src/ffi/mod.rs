@@ -1,0 +1,27 @@
+//! The border to Open MPI: the only `extern "C"`, the only types of Open MPI, and everything that is process-wide.
+//!
+//! * [`exports`]: what the shim calls, each entry behind the panic guard;
+//! * [`startup`]: parameters, the exchange at start-up, messages that stop the job;
+//! * [`placement`]: where every process sits, looked up once per process;
+//! * [`comm`]: the Rust half of a module: hierarchies, identities of operations, flow control;
+//! * [`host`]: the endpoint over Open MPI's point-to-point layer; [`data`]: the user's buffers;
+//! * [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, persistent);
+//! * [`counters`]: what was done.
+
+/// Declarations made from `ompi-glue/glue.h`.
+#[allow(missing_docs, non_camel_case_types, non_upper_case_globals, non_snake_case, dead_code)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
+pub(crate) mod glue {
+    include!(concat!(env!("OUT_DIR"), "/glue.rs"));
+}
+
+mod comm;
+mod counters;
+mod data;
+mod engine;
+mod exports;
+mod guard;
+mod host;
+mod operation;
+mod placement;
+mod startup;

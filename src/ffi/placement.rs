@@ -1,0 +1,150 @@
+//! Where every process sits: looked up once per process and kept, since placement never changes.
+//!
+//! Processes of the own job are known to the runtime (PMIx). Processes of other jobs (MPI_Comm_spawn) are asked for the
+//! card that each process publishes: host, locality string, parameters.
+
+use super::glue::{self, cr_proc};
+use super::startup;
+use crate::endpoint::Rank;
+use crate::topo::{Hardware, Locality, Modules};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Lines of a card before the parameters: host and locality.
+pub const CARD_LINES: usize = 2;
+
+/// Where one process sits.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Number of its host's name in this process's table of names.
+    pub host: u32,
+    /// Modules that it is bound to; all `None` for processes of other nodes.
+    pub locality: Locality,
+}
+
+#[derive(Default)]
+struct Known {
+    places: HashMap<(u32, u32), Place>,
+    hosts: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+fn known() -> MutexGuard<'static, Option<Known>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Known {
+    fn number(&mut self, host: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(host) {
+            return number;
+        }
+        let number = self.hosts.len() as u32;
+        self.hosts.push(host.to_owned());
+        self.numbers.insert(host.to_owned(), number);
+        number
+    }
+}
+
+/// This process's name.
+pub fn own_name() -> cr_proc {
+    let mut name = cr_proc::default();
+    // SAFETY: fills in ours.
+    unsafe { glue::cr_self(&mut name) };
+    name
+}
+
+/// Asks the runtime for host, locality string and "on this node" of a process of the own job.
+fn ask(name: &cr_proc) -> Result<(String, String), i32> {
+    let (mut host, mut locality): ([c_char; 512], [c_char; 1024]) = ([0; 512], [0; 1024]);
+    let mut local = 0;
+    // SAFETY: both buffers are ours, with their sizes; the shim terminates what it writes.
+    let (code, host, locality) = unsafe {
+        let code =
+            glue::cr_place(name, host.as_mut_ptr(), host.len(), locality.as_mut_ptr(), locality.len(), &mut local);
+        (code, CStr::from_ptr(host.as_ptr()), CStr::from_ptr(locality.as_ptr()))
+    };
+    if code != 0 {
+        return Err(code);
+    }
+    Ok((host.to_string_lossy().into_owned(), locality.to_string_lossy().into_owned()))
+}
+
+/// The first lines of this process's card.
+pub fn own_card() -> String {
+    let (host, locality) = ask(&own_name()).unwrap_or_default();
+    format!("{host}\n{locality}\n")
+}
+
+/// Host and locality string of any process, from its card.
+pub fn from_card(name: &cr_proc) -> Result<(String, String), i32> {
+    let card = startup::card(name)?;
+    let mut lines = card.lines();
+    let (host, locality) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    Ok((host.to_owned(), locality.to_owned()))
+}
+
+/// Where the processes sit, in their order; and the names of the hosts by number.
+pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
+    let own = own_name();
+    let mut guard = known();
+    let known = guard.get_or_insert_default();
+    let mut places = Vec::with_capacity(names.len());
+    for name in names {
+        let key = (name.job, name.rank);
+        if let Some(&place) = known.places.get(&key) {
+            places.push(place);
+            continue;
+        }
+        let answer = if name.job == own.job { ask(name) } else { from_card(name) };
+        let (host, locality) = answer.map_err(|code| {
+            format!("cannot find out where rank {} of job {} runs (error {code})", name.rank, name.job)
+        })?;
+        let place = Place { host: known.number(&host), locality: Locality::parse(&locality) };
+        known.places.insert(key, place);
+        places.push(place);
+    }
+    Ok(places)
+}
+
+/// Names of the hosts with these numbers.
+pub fn host_name(number: u32) -> String {
+    known().as_ref().and_then(|k| k.hosts.get(number as usize).cloned()).unwrap_or_default()
+}
+
+/// The shape of this node.
+pub fn hardware() -> Hardware {
+    let level = |level: glue::cr_hw| {
+        let (mut modules, mut cores) = (0, 0);
+        // SAFETY: fills in ours.
+        let code = unsafe { glue::cr_hw_level(level as i32, &mut modules, &mut cores) };
+        match code {
+            0 => Modules { modules: modules.max(0) as u32, cores: cores.max(0) as u32 },
+            _ => Modules::default(),
+        }
+    };
+    Hardware {
+        l2: level(glue::CR_HW_L2),
+        l3: level(glue::CR_HW_L3),
+        numa: level(glue::CR_HW_NUMA),
+        socket: level(glue::CR_HW_SOCKET),
+    }
+}
+
+/// Numbers of the hosts made small: in the order of first appearance. Returns them with the original numbers.
+pub fn compact(places: &[Place]) -> (Vec<u32>, Vec<u32>) {
+    let mut originals: Vec<u32> = Vec::new();
+    let mut numbers: HashMap<u32, u32> = HashMap::new();
+    let hosts = places
+        .iter()
+        .map(|p| {
+            *numbers.entry(p.host).or_insert_with(|| {
+                originals.push(p.host);
+                originals.len() as Rank - 1
+            })
+        })
+        .collect();
+    (hosts, originals)
+}

@@ -1,0 +1,196 @@
+//! Parameters, the exchange at start-up, and messages that stop the job.
+
+use super::comm::{missing, network};
+use super::counters::leak;
+use super::glue::{self, cr_param, cr_proc, ompi_communicator_t};
+use super::placement;
+use crate::params::{self, Config};
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::time::Duration;
+
+/// The parameters' values, as MCA holds them: a C string each, or null.
+static VALUES: [AtomicPtr<c_char>; params::TABLE.len()] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; params::TABLE.len()];
+
+/// The parsed parameters, or the message that says what is wrong with them.
+static CONFIG: OnceLock<Result<Config, String>> = OnceLock::new();
+
+/// The table that the shim registers; made once, kept for ever.
+pub fn table() -> &'static [cr_param] {
+    struct Table(Vec<cr_param>);
+    // SAFETY: the pointers are to leaked strings and to statics.
+    unsafe impl Send for Table {}
+    // SAFETY: as above.
+    unsafe impl Sync for Table {}
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    &TABLE
+        .get_or_init(|| {
+            let rows = params::TABLE.iter().zip(&VALUES).map(|(p, value)| cr_param {
+                name: leak(p.name.to_owned()),
+                help: leak(p.full_help()),
+                default_text: leak(p.default.to_owned()),
+                value: value.as_ptr(),
+                level: i32::from(p.level),
+            });
+            Table(rows.collect())
+        })
+        .0
+}
+
+/// The value of each parameter as text, in the order of the table.
+fn texts() -> Vec<String> {
+    let text = |value: &AtomicPtr<c_char>, default: &str| {
+        let value = value.load(Ordering::Relaxed);
+        if value.is_null() {
+            return default.to_owned();
+        }
+        // SAFETY: MCA keeps a NUL-terminated string there once the parameters are registered.
+        unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned()
+    };
+    params::TABLE.iter().zip(&VALUES).map(|(p, v)| text(v, p.default)).collect()
+}
+
+/// Parses the parameters and publishes what other processes want to know of this one. A wrong value is kept for
+/// [`config`]: `ompi_info` loads components too, and must not fail.
+pub fn init() {
+    CONFIG.get_or_init(|| {
+        let texts = texts();
+        params::check_names(std::env::vars_os().filter_map(|(k, _)| k.into_string().ok()))?;
+        params::parse(texts.iter().map(String::as_str))
+    });
+    if let Ok(card) = CString::new(own_card_text()) {
+        // SAFETY: a NUL-terminated string. A failure shows when somebody looks for the card.
+        unsafe { glue::cr_modex_put(card.as_ptr()) };
+    }
+}
+
+/// This process's card: where it sits, and the parameters that differ from their defaults.
+fn own_card_text() -> String {
+    let mut card = placement::own_card();
+    for (param, text) in params::TABLE.iter().zip(texts()) {
+        if text != param.default {
+            card.push_str(&format!("{}={}\n", param.name, text.replace('\n', " ")));
+        }
+    }
+    card
+}
+
+/// The parameters, or the message about them.
+pub fn config() -> Result<&'static Config, &'static str> {
+    match CONFIG.get() {
+        Some(Ok(config)) => Ok(config),
+        Some(Err(message)) => Err(message),
+        None => Err("coll/rust was asked to work before it was initialised"),
+    }
+}
+
+/// The parameters that differ from their defaults in a process's card: its lines `name=value`.
+fn settings(card: &str) -> impl Iterator<Item = (&str, &str)> {
+    card.lines().skip(placement::CARD_LINES).filter_map(|line| line.split_once('='))
+}
+
+/// Compares this process's parameters with those of another one.
+pub fn compare(own: &str, other: &str) -> Result<(), String> {
+    for p in params::TABLE {
+        let find = |card| settings(card).find(|(name, _)| *name == p.name).map_or(p.default, |(_, value)| value);
+        let (a, b) = (find(own), find(other));
+        if a != b {
+            return Err(format!("{}{} is \"{a}\" here, but \"{b}\" there", params::PREFIX, p.name));
+        }
+    }
+    Ok(())
+}
+
+/// The card that a process of the same job has published.
+pub fn card(process: &cr_proc) -> Result<String, i32> {
+    let mut text: *mut c_char = ptr::null_mut();
+    // SAFETY: on success `text` is a malloc'd string that is ours.
+    unsafe {
+        let code = glue::cr_modex_get(process, &mut text);
+        if code != 0 || text.is_null() {
+            return Err(code);
+        }
+        let card = CStr::from_ptr(text).to_string_lossy().into_owned();
+        libc::free(text.cast());
+        Ok(card)
+    }
+}
+
+/// Prints a message to standard error.
+pub fn print(message: &str) {
+    if let Ok(text) = CString::new(message.replace('\0', " ")) {
+        // SAFETY: a NUL-terminated string.
+        unsafe { glue::cr_print(text.as_ptr()) };
+    }
+}
+
+/// Prints a message and ends the job. Processes of higher rank wait a little first: where all have the same to say, the one
+/// of the lowest rank says it, and its abort ends the others.
+pub fn fatal(comm: *mut ompi_communicator_t, rank: u32, message: &str) -> ! {
+    std::thread::sleep(Duration::from_millis(150 * u64::from(rank.min(12))));
+    print(&format!("coll/rust: {message}"));
+    // SAFETY: the communicator that is being set up; Open MPI ends the process here.
+    unsafe { glue::cr_abort(comm, 1) };
+    std::process::abort()
+}
+
+/// The parameters in force, a line each.
+pub fn settings_text() -> String {
+    let lines = params::TABLE.iter().zip(texts()).map(|(p, text)| format!("{}{} = {text}\n", params::PREFIX, p.name));
+    lines.collect()
+}
+
+static USED: AtomicBool = AtomicBool::new(false);
+
+/// A collective was called.
+pub fn used() {
+    if !USED.load(Ordering::Relaxed) {
+        USED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether a collective was ever called: there is something to report.
+pub fn was_used() -> bool {
+    USED.load(Ordering::Relaxed)
+}
+
+/// Checks, once per process, what must hold for the job: a readable network file that names this node, and the same parameters as
+/// rank 0 of the job. Ends the job where it does not.
+pub fn check_world(comm: *mut ompi_communicator_t) {
+    let own = placement::own_name();
+    let own_card = own_card_text();
+    if own.rank != 0 {
+        match card(&cr_proc { job: own.job, rank: 0 }) {
+            Ok(other) => {
+                if let Err(difference) = compare(&own_card, &other) {
+                    let host = own_card.lines().next().unwrap_or_default();
+                    fatal(
+                        comm,
+                        own.rank,
+                        &format!(
+                            "parameters differ between the ranks of the job: {difference} (here: rank {} on {host}; there: rank 0). \
+                             Set them for the whole job, with mpiexec --mca or in the environment of mpiexec.",
+                            own.rank
+                        ),
+                    );
+                }
+            }
+            Err(code) => {
+                fatal(comm, own.rank, &format!("rank 0 of the job has not said what its parameters are (error {code})"))
+            }
+        }
+    }
+    match network() {
+        Ok(None) => {}
+        Ok(Some(network)) => {
+            let host = own_card.lines().next().unwrap_or_default();
+            if network.switches(host).is_none() {
+                fatal(comm, own.rank, &missing(host));
+            }
+        }
+        Err(message) => fatal(comm, own.rank, message),
+    }
+}

@@ -1,0 +1,66 @@
+//! Operations on a whole communicator: the level algorithms composed along the hierarchy of groups.
+//!
+//! A process takes part in the groups of [`Job::groups`], bottom to top: it leads all of them but perhaps the last. On the
+//! way up it runs them in that order, on the way down in reverse. Two processes are both members of exactly one group,
+//! so a phase needs one tag for all levels.
+//!
+//! Large messages are cut into segments, and [`lanes`](lanes::lanes) of them run at the same time, each through all levels
+//! on its own: while one segment is between the switches, others are inside the nodes.
+#![forbid(unsafe_code)]
+
+pub mod allreduce;
+pub mod barrier;
+pub mod bcast;
+pub mod lanes;
+pub mod reduce;
+
+use crate::algo::Stage;
+use crate::endpoint::{Endpoint, Tag};
+use crate::select::Facts;
+use crate::topo::Group;
+
+/// The phases of operations; each has the phase after it too.
+pub mod phase {
+    /// The way up.
+    pub const UP: u8 = 0;
+    /// Among the members of the topmost group.
+    pub const TOP: u8 = 2;
+    /// The way down.
+    pub const DOWN: u8 = 4;
+    /// Flow control.
+    pub const SYNC: u8 = 6;
+}
+
+/// One operation on one communicator, as every level sees it.
+pub struct Job<'a, E> {
+    /// The messages.
+    pub ep: &'a E,
+    /// The groups that the caller is in, bottom to top.
+    pub groups: &'a [Group],
+    /// Bytes of the whole operation.
+    pub bytes: usize,
+    /// Units in a segment, at least 1; all of them in one where it is not cut.
+    pub segment: usize,
+    /// Segments in flight.
+    pub window: u8,
+    /// Whether operands may be exchanged (true where nothing is combined).
+    pub commutative: bool,
+}
+
+impl<'a, E: Endpoint> Job<'a, E> {
+    /// The stage of a group in a phase.
+    fn stage(&self, group: &'a Group, lane: u8, phase: u8) -> Stage<'a, E> {
+        Stage::new(self.ep, &group.members, group.me, Tag { lane, phase, level: group.level.index() })
+    }
+
+    /// What the choice of the group's algorithm depends on. `units`: of the whole operation.
+    fn facts(&self, group: &Group, units: usize) -> Facts {
+        Facts {
+            level: group.level,
+            members: group.members.len(),
+            bytes: self.bytes,
+            segments: lanes::segments(units, self.segment),
+            commutative: self.commutative,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Reduce: from the lowest group up, each level by its own algorithm.
+//!
+//! The root leads every group it is in, so the result is made where it is wanted. Where the operation does not commute,
+//! the caller passes groups of consecutive ranks (`Hierarchy` built with `ordered`), and every algorithm used keeps the order.
+//! Source: Kurnosov 2023 (coll/tcl); the root as leader, any operation and segments on all levels at once are ours.
+
+use super::{Job, lanes::lanes, phase};
+use crate::algo::reduce::{
+    Value, Work, chain::chain, flat::flat, knomial::knomial, reduce_scatter_gather::reduce_scatter_gather,
+};
+use crate::endpoint::{Endpoint, Result, Span};
+use crate::select::{Reduce, Spec};
+use crate::topo::Group;
+
+/// Reduces everybody's `input` into `target`, which only the root has. Units are elements; `job.groups` are led by the root.
+/// Input in place: `input` is an owned value in `target` itself.
+pub async fn reduce<E: Endpoint>(
+    job: &Job<'_, E>,
+    spec: &Spec<Reduce>,
+    input: Value,
+    target: Option<Span>,
+) -> Result<()> {
+    let total = input.span.len();
+    lanes(total, job.segment, job.window, |lane, range| async move {
+        let input = Value { span: input.span.slice(range.clone()), ..input };
+        let target = target.map(|t| t.slice(range));
+        let mut work = Work::new(job.ep, input.span.len(), job.commutative, target.filter(|_| !input.owned));
+        let result = up(job, spec, lane, job.groups, input, &mut work, total).await?;
+        if let (Some(value), Some(target)) = (result, target) {
+            settle(job.ep, value, target);
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Copies the result to where it is wanted, unless it lies there.
+pub(super) fn settle<E: Endpoint>(ep: &E, value: Value, target: Span) {
+    if value.span.ptr() != target.ptr() {
+        ep.copy(value.span, target);
+    }
+}
+
+/// One segment on its way up through `groups`; `Some` result where the caller led all of them.
+pub(super) async fn up<'a, E: Endpoint>(
+    job: &Job<'a, E>,
+    spec: &Spec<Reduce>,
+    lane: u8,
+    groups: &'a [Group],
+    input: Value,
+    work: &mut Work<'a, E>,
+    total: usize,
+) -> Result<Option<Value>> {
+    let mut value = input;
+    for group in groups {
+        let stage = job.stage(group, lane, phase::UP);
+        let leader = group.leader;
+        let result = match spec.choose(&job.facts(group, total)) {
+            Reduce::Flat => flat(&stage, leader, value, work).await?,
+            Reduce::Knomial(radix) => knomial(&stage, leader, value, work, radix).await?,
+            Reduce::Chain => chain(&stage, leader, value, work).await?,
+            Reduce::ReduceScatterGather => reduce_scatter_gather(&stage, leader, value, work).await?,
+        };
+        match result {
+            Some(sum) => value = sum,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(value))
+}
