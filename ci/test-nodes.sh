@@ -1,0 +1,122 @@
+#!/bin/bash
+# The component on a cluster of four nodes and two switches (tests/nodes/cluster.sh): how many bytes cross between the
+# switches, whether results are right, and how fast it is when the link between the switches is slow. Needs root; where
+# the machine does not allow it, says so and ends well. Ends with "N passed, M failed".
+#
+#   ci/test-nodes.sh            the same as --quick
+#   ci/test-nodes.sh --quick    counts of Bcast and Reduce for a few roots; results
+#   ci/test-nodes.sh --full     counts of all roots and speed, two shapes of job, as tables in Markdown
+#   ci/test-nodes.sh --stock    the tables of Open MPI's own components, without building ours
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. tests/nodes/cluster.sh
+
+mode=${1:---quick}
+case $mode in
+--quick | --full) variants=tuned,han,rust ;;
+--stock) variants=tuned,han ;;
+*)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
+rate=200 # Mbit/s of the uplink in the speed test
+
+obstacle=$(cluster_obstacle)
+if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then obstacle=${obstacle:-no Open MPI}; fi
+if [ -n "$obstacle" ]; then
+    echo "skipped: nodes cannot be made on this machine: $obstacle"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+
+if [ "$mode" != --stock ]; then
+    folder=$(ci/build.sh | tail -n 1)
+    [ -e "$folder/mca_coll_rust.so" ] || { echo "test-nodes: no component in '$folder'" >&2; exit 1; }
+    eval "$(ci/env.sh)"
+fi
+
+passed=0
+failed=0
+
+# Adds the numbers of a part that ended with exit code $1 and the output in file $2, and shows the output.
+tally() {
+    local code=$1 log=$2 good bad
+    cat "$log"
+    good=$(sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\1/p' "$log" | tail -n 1)
+    bad=$(sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\2/p' "$log" | tail -n 1)
+    if [ -z "$good" ] || { [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; }; then
+        echo "FAIL: ended with exit code $code"
+        bad=$((${bad:-0} + 1))
+    fi
+    passed=$((passed + ${good:-0}))
+    failed=$((failed + bad))
+}
+
+# A job: title, shape, mapping, seconds, mpirun's further arguments and the program.
+job() {
+    local title=$1 shape=$2 by=$3 seconds=$4 code=0
+    shift 4
+    printf '\n### %s, %s ranks per node, mapped by %s\n\n' "$title" "${shape//,/+}" "$by"
+    cluster_run "$shape" "$seconds" --map-by "$by" --mca coll_han_priority 20 "$@" >"$CLUSTER_WORK/log" || code=$?
+    tally $code "$CLUSTER_WORK/log"
+}
+
+cluster_guard
+
+# Before our own cluster is up: the sweep it tests must find only its own run's folder.
+cleanup_log=$(mktemp)
+code=0
+bash tests/nodes/cleanup.sh >"$cleanup_log" 2>&1 || code=$?
+tally $code "$cleanup_log"
+rm -f "$cleanup_log"
+
+cluster_up
+bin=$CLUSTER_WORK/bin
+mkdir "$bin"
+for program in count speed correct; do
+    mpicc -O2 -Wall -Wextra -Werror -o "$bin/$program" "tests/nodes/$program.c"
+done
+network=(--mca coll_rust_network_file "$CLUSTER_WORK/network.txt")
+slurm=(--mca coll_rust_network_file "$CLUSTER_WORK/topology.conf")
+[ "$mode" != --stock ] || network=()
+
+case $mode in
+--quick)
+    job "Bytes across the uplink" 3,2,1,2 slot 100 "${network[@]}" \
+        "$bin/count" "$CLUSTER_WORK/uplink" tuned,rust Bcast,Reduce 0,2,4,5,7 3
+    ;;
+*)
+    for shape in 3,2,1,2 2,2,2,2; do
+        job "Bytes across the uplink" $shape slot 300 "${network[@]}" \
+            "$bin/count" "$CLUSTER_WORK/uplink" $variants Bcast,Reduce,Allreduce all 10
+    done
+    ;;
+esac
+
+if [ "$mode" != --stock ]; then
+    job "Results, network file" 3,2,1,2 slot 100 "${network[@]}" "$bin/correct" rust
+    job "Results, Slurm's network file" 3,2,1,2 node 100 "${slurm[@]}" "$bin/correct" rust
+    job "Results, no network file" 3,2,1,2 slot 100 "$bin/correct" rust
+    job "Results, levels = node" 2,2,2,2 node 100 "${network[@]}" --mca coll_rust_levels node "$bin/correct" rust
+    job "Results, levels = none" 3,2,1,2 node 100 "${network[@]}" --mca coll_rust_levels none "$bin/correct" rust
+fi
+
+if [ "$mode" != --quick ]; then
+    cluster_rate ${rate}mbit
+    for shape in 3,2,1,2 2,2,2,2; do
+        job "Speed, $rate Mbit/s between the switches" $shape node 900 "${network[@]}" "$bin/speed" $variants ${rate}e6
+    done
+    cluster_rate off
+fi
+
+left=$(cluster_leftovers)
+if [ -z "$left" ]; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    printf '\nFAIL: the jobs left this on the nodes:\n%s\n' "$left"
+fi
+
+printf '\n%d passed, %d failed\n' $passed $failed
+[ $failed -eq 0 ]

@@ -1,0 +1,138 @@
+/* What the programs of this folder share. */
+#ifndef NODES_H
+#define NODES_H
+
+#include <mpi.h>
+#include <mpi-ext.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Sizes of the MPIX_ names: Open MPI 4.1 has the persistent collectives as an extension, 5.0 as MPI-4 itself. */
+#if MPI_VERSION >= 4
+#define MPIX_Bcast_init MPI_Bcast_init
+#define MPIX_Reduce_init MPI_Reduce_init
+#define MPIX_Allreduce_init MPI_Allreduce_init
+#define MPIX_Barrier_init MPI_Barrier_init
+#endif
+
+#define MAX_VARIANTS 8
+
+static int me, np;
+
+static inline void die(const char *why)
+{
+    fprintf(stderr, "rank %d: %s\n", me, why);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
+/* Nanoseconds of a clock that all namespaces of the machine share. */
+static inline int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static inline void sleep_until(int64_t ns)
+{
+    struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
+    }
+}
+
+/* A copy of the world whose collectives come from the component `preference` ("^x": from any but x). */
+static inline MPI_Comm comm_of(const char *preference)
+{
+    MPI_Info info;
+    MPI_Comm comm;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "ompi_comm_coll_preference", preference);
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+    return comm;
+}
+
+/* Splits "a,b,c" in place. */
+static inline int split_list(char *text, char **parts, int limit)
+{
+    int n = 0;
+    for (char *save, *part = strtok_r(text, ",", &save); part && n < limit; part = strtok_r(NULL, ",", &save))
+        parts[n++] = part;
+    return n;
+}
+
+/* Element i of the contribution of `rank`; salt tells operations apart. Sums of these are exact. */
+static inline int32_t element(int rank, int salt, size_t i)
+{
+    return (int32_t)((uint32_t)(i * 2654435761u) >> 12) + rank * 7919 + salt * 104729;
+}
+
+/* Element i of the sum over all ranks. */
+static inline int32_t element_sum(int salt, size_t i)
+{
+    int32_t sum = 0;
+    for (int rank = 0; rank < np; rank++)
+        sum = (int32_t)((uint32_t)sum + (uint32_t)element(rank, salt, i));
+    return sum;
+}
+
+enum operation { BCAST, REDUCE, ALLREDUCE, OPERATIONS };
+static const char *const operation_name[OPERATIONS] = {"Bcast", "Reduce", "Allreduce"};
+
+/* The buffers of one operation of `count` 32-bit integers. */
+struct buffers {
+    int32_t *in, *out;
+    size_t count;
+};
+
+static inline struct buffers buffers_new(size_t count)
+{
+    struct buffers b = {calloc(count, sizeof(int32_t)), calloc(count, sizeof(int32_t)), count};
+    if (!b.in || !b.out)
+        die("no memory");
+    return b;
+}
+
+static inline void buffers_fill(struct buffers *b, enum operation op, int root, int salt)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        b->in[i] = element(me, salt, i);
+        b->out[i] = op == BCAST && me == root ? element(root, salt, i) : -1;
+    }
+}
+
+static inline void operation_run(struct buffers *b, enum operation op, int root, MPI_Comm comm)
+{
+    if (op == BCAST)
+        MPI_Bcast(b->out, (int)b->count, MPI_INT32_T, root, comm);
+    else if (op == REDUCE)
+        MPI_Reduce(b->in, b->out, (int)b->count, MPI_INT32_T, MPI_SUM, root, comm);
+    else
+        MPI_Allreduce(b->in, b->out, (int)b->count, MPI_INT32_T, MPI_SUM, comm);
+}
+
+/* The number of wrong elements on this rank. */
+static inline size_t buffers_wrong(const struct buffers *b, enum operation op, int root, int salt)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        int32_t want = -1;
+        if (op == BCAST)
+            want = element(root, salt, i);
+        else if (op == ALLREDUCE || me == root)
+            want = element_sum(salt, i);
+        else
+            break; /* the receive buffer is not significant */
+        wrong += b->out[i] != want;
+    }
+    return wrong;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * How long an operation takes when the uplink between the switches is slow.
+ *
+ *     speed <variants> <bits per second of the uplink, each direction>
+ *
+ * The variants (names of coll components) take turns call by call in one job. All ranks start at an agreed time of the
+ * clock that the nodes share, long enough after the operation before that queues and token buckets are in the same state
+ * for every variant. The time of an operation is that of the last rank to end; the table gives medians. Data is verified.
+ * The floor is the payload divided by the rate: each byte must cross the uplink once at least (Allreduce: once in each
+ * direction, at the same time).
+ */
+#include "nodes.h"
+
+#define LEAD_NS 15000000   /* from the agreement to the start */
+#define LATE_NS 500000     /* a rank that wakes later than this and LATE_SHARE of the floor spoils the measurement, */
+#define LATE_SHARE 0.03
+#define SPOILED_LIMIT 5    /* which is repeated this many times at most */
+#define SHARE_OF_STOCK 0.6 /* what is asked of rust: 0.6 of the best other variant, */
+#define TIMES_FLOOR 1.3    /* or 1.3 of the floor, whichever is more */
+
+static int spoiled;
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds of one operation, the same on all ranks. */
+static double once(struct buffers *b, double floor, enum operation op, int root, int salt, MPI_Comm comm, MPI_Comm sync)
+{
+    for (int try = 0;; try++) {
+        int64_t start, time[2];
+        buffers_fill(b, op, root, salt);
+        MPI_Barrier(sync);
+        start = now_ns() + LEAD_NS;
+        MPI_Bcast(&start, 1, MPI_INT64_T, 0, sync);
+        sleep_until(start);
+        time[1] = now_ns() - start;
+        operation_run(b, op, root, comm);
+        time[0] = now_ns() - start;
+        if (buffers_wrong(b, op, root, salt))
+            die("wrong data");
+        MPI_Allreduce(MPI_IN_PLACE, time, 2, MPI_INT64_T, MPI_MAX, sync);
+        if ((double)time[1] <= LATE_NS + LATE_SHARE * 1e9 * floor || try == SPOILED_LIMIT)
+            return (double)time[0] * 1e-9;
+        spoiled++;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        size_t bytes;
+        int repetitions;
+        const char *name;
+    } sizes[] = {{64 << 10, 21, "64 KiB"}, {1 << 20, 9, "1 MiB"}, {8 << 20, 5, "8 MiB"}};
+    char *variant[MAX_VARIANTS];
+    MPI_Comm comm[MAX_VARIANTS], sync;
+    int passed = 0, failed = 0, ours = -1;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &np);
+    if (argc != 3)
+        die("usage: speed <variants> <bits per second>");
+    int variants = split_list(argv[1], variant, MAX_VARIANTS);
+    double rate = atof(argv[2]);
+    if (variants < 1 || rate <= 0)
+        die("nothing to do");
+    sync = comm_of("tuned");
+    for (int v = 0; v < variants; v++) {
+        comm[v] = comm_of(variant[v]);
+        if (!strcmp(variant[v], "rust"))
+            ours = v;
+    }
+
+    if (me == 0) {
+        printf("| operation | size |");
+        for (int v = 0; v < variants; v++)
+            printf(" %s ms |", variant[v]);
+        printf(" floor ms |%s\n|---|---|", ours < 0 ? "" : " rust/floor | rust/best other | verdict |");
+        for (int v = 0; v < variants; v++)
+            printf("---|");
+        printf("---|%s\n", ours < 0 ? "" : "---|---|---|");
+    }
+    for (enum operation op = BCAST; op < OPERATIONS; op++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            struct buffers b = buffers_new(sizes[s].bytes / sizeof(int32_t));
+            int n = sizes[s].repetitions;
+            double time[MAX_VARIANTS][64], floor = (double)sizes[s].bytes * 8 / rate, best = 1e9;
+            for (int i = -1; i < n; i++) /* the first round warms up */
+                for (int k = 0; k < variants; k++) {
+                    int v = (i + 1 + k) % variants;
+                    double t = once(&b, floor, op, 0, i + 2, comm[v], sync);
+                    if (i >= 0)
+                        time[v][i] = t;
+                }
+            if (me == 0) {
+                printf("| %s | %s |", operation_name[op], sizes[s].name);
+                for (int v = 0; v < variants; v++) {
+                    qsort(time[v], (size_t)n, sizeof(double), compare);
+                    if (v != ours && time[v][n / 2] < best)
+                        best = time[v][n / 2];
+                    printf(" %.2f |", time[v][n / 2] * 1e3);
+                }
+                printf(" %.2f |", floor * 1e3);
+                if (ours >= 0) {
+                    double t = time[ours][n / 2];
+                    double most = SHARE_OF_STOCK * best > TIMES_FLOOR * floor ? SHARE_OF_STOCK * best : TIMES_FLOOR * floor;
+                    int good = t <= most;
+                    printf(" %.2f | %.2f | %s |", t / floor, t / best, good ? "pass" : "FAIL");
+                    passed += good;
+                    failed += !good;
+                }
+                printf("\n");
+                fflush(stdout);
+            }
+            free(b.in);
+            free(b.out);
+        }
+    }
+    if (me == 0) {
+        if (spoiled)
+            printf("\n%d late starts, repeated\n", spoiled);
+        printf("\nspeed: %d passed, %d failed\n", passed, failed);
+    }
+    MPI_Finalize();
+    return me == 0 && failed;
+}
