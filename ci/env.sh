@@ -34,7 +34,8 @@ mpiexec=$(command -v "${MPIEXEC:-mpiexec}") \
 root=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)
 clean=(env -u OMPI_MCA_mca_base_component_path -u PMIX_MCA_mca_base_component_path "${root[@]}")
-version=$({ "${clean[@]}" "$mpiexec" --version 2>&1 || true; } | sed -n 's/.*(\(OpenRTE\|Open MPI\)) v\{0,1\}\([0-9][^ ]*\).*/\2/p' | head -n 1)
+version=$({ "${clean[@]}" "$mpiexec" --version 2>&1 || true; } \
+    | sed -n 's/.*(\(OpenRTE\|Open MPI\)) v\{0,1\}\([0-9][^ ]*\).*/\2/p' | head -n 1)
 [ -n "$version" ] || die "$mpiexec is no launcher of Open MPI: install openmpi-bin, or name one with MPIEXEC"
 info=$(dirname "$mpiexec")/ompi_info
 [ -x "$info" ] || info=$(command -v ompi_info) || die "there is no ompi_info: install openmpi-bin"

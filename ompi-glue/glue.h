@@ -27,8 +27,8 @@ struct cr_param {
     int level;                /* MPI_T verbosity, 1 to 9 as in OPAL_INFO_LVL_n */
 };
 
-/* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only, continuous). MPI_T
- * shows what was added since its handle was made. */
+/* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only, continuous).
+ * MPI_T shows what was added since its handle was made. */
 struct cr_counter {
     const char *name;
     const char *help;
@@ -67,8 +67,9 @@ enum cr_mpi_error {
 
 size_t cr_param_table(const struct cr_param **table);
 size_t cr_counter_table(const struct cr_counter **table);
-/* From the component's open: parses the parameters, publishes their text. It precedes the exchange of start-up data of
- * MPI_Init (init_query comes too late for that); cr_self and cr_place of the own process work already. MPI error code. */
+/* From the component's open: parses the parameters, publishes their text. It precedes the exchange of start-up data
+ * of MPI_Init (init_query comes too late for that); cr_self and cr_place of the own process work already. MPI error
+ * code. */
 int cr_component_init(int thread_multiple);
 /* From the component's close: prints the report, if asked for. */
 void cr_component_close(void);
@@ -143,7 +144,7 @@ struct cr_dtype_info {
     int predefined;
 };
 void cr_dtype_info(struct ompi_datatype_t *dtype, size_t count, struct cr_dtype_info *info);
-/* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, wherever they are cut.
+/* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, cut anywhere.
  * Unpacking part of a predefined element writes all of it: two threads must not do that to one element at a time.
  * 0 or MPI error. */
 int cr_pack(struct ompi_datatype_t *dtype, size_t count, const void *buf, size_t offset, void *out, size_t bytes);
@@ -174,7 +175,7 @@ void cr_request_discard(struct ompi_request_t *request);
 int cr_modex_put(const char *text);
 int cr_modex_get(const struct cr_proc *name, char **text);
 
-void cr_print(const char *text);                 /* one message to standard error, with Open MPI's usual prefix-free output */
+void cr_print(const char *text);                           /* one message to standard error, without a prefix */
 void cr_abort(struct ompi_communicator_t *comm, int code); /* does not return */
 
 #endif

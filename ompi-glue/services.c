@@ -289,8 +289,8 @@ static size_t convertor_step(opal_convertor_t *convertor, void *data, size_t siz
     return rc < 0 ? 0 : moved;
 }
 
-/* Open MPI's convertors cannot cut a predefined element everywhere: packing moves whole ones only, and unpacking part of
- * one that is larger than 16 bytes overruns a buffer. So the shim hands them runs of whole elements, and treats the
+/* Open MPI's convertors cannot cut a predefined element everywhere: packing moves whole ones only, and unpacking part
+ * of one that is larger than 16 bytes overruns a buffer. So the shim hands them runs of whole elements, and treats the
  * elements that a range cuts, one at either end at most, in a copy. */
 struct cut {
     size_t start; /* of the element in the packed stream */
