@@ -1,4 +1,45 @@
 //! coll/rust: topology-aware hierarchical collectives for Open MPI.
+//!
+//! # The idea
+//!
+//! A collective algorithm is an `async fn` over an [`endpoint::Endpoint`], written once. Who polls it decides what it is:
+//!
+//! | executor | gives |
+//! |---|---|
+//! | `ffi::engine::block_on`: poll, `opal_progress`, poll … on the caller's stack | the blocking collective |
+//! | a request that owns the pinned future, polled from the progress engine | the nonblocking collective |
+//! | the same, with the future made anew from the saved arguments | the persistent collective |
+//! | [`sim`]: every rank a future in one thread, messages delivered in a seeded adversarial order | the tests |
+//!
+//! # The way of a call
+//!
+//! 1. The C shim (`ompi-glue/`) hands the arguments over (`ffi::exports`), and takes no decision.
+//! 2. `ffi::operation` asks Open MPI about datatype and operation, takes an identity (tags) and picks the hierarchy.
+//! 3. [`hier`] composes the operation: segments, [`hier::lanes`] of which are in flight at a time, each through all levels.
+//! 4. At each level [`select`] chooses the algorithm from what all members of the group know, and [`algo`] runs it over a
+//!    [`algo::Stage`]: members numbered from 0, and the rank arithmetic of [`pattern`].
+//! 5. The endpoint posts to Open MPI's point-to-point layer (`ffi::host`) in the parent communicator; no communicator is ever
+//!    created.
+//!
+//! # Layers
+//!
+//! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} → {[`pattern`],
+//! [`topo`]} → [`endpoint`]. `unsafe` lives in `ffi` (and where the simulator copies memory); everything else forbids it,
+//! and everything but `ffi` is free of MPI.
+//!
+//! # Rules that keep it right
+//!
+//! * **Choice is the same on all ranks.** What a group does depends on what all of its members know: sizes, parameters (compared when
+//!   MPI starts), total bytes, the operation, the placement. Never on a local count, datatype handle or address.
+//! * **Movement works on packed bytes, reduction on elements.** Ranks may describe equal data by different datatypes.
+//! * **Identity is taken at the call** (or at the initialisation of a persistent operation), never at the start: ranks may start
+//!   persistent operations in different orders.
+//! * **The root leads its groups**, so no root needs an extra hop. Operations that do not commute are combined in rank order, along
+//!   groups of consecutive ranks.
+//! * **Dropping a future is not cancelling.** What was posted belongs to the operation's endpoint.
+//! * **One caller of progress.** Only the outermost `block_on` calls `opal_progress`; `poll` never does.
+//! * **No panic crosses into C** (`ffi::guard`).
+
 pub mod algo;
 pub mod endpoint;
 #[cfg(feature = "ompi")]

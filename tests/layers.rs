@@ -1,0 +1,91 @@
+//! Imports point one way (see the crate's documentation), and `unsafe` stays where it is allowed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A module, and what it may import.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("endpoint", &[]),
+    ("pattern", &[]),
+    ("topo", &["endpoint"]),
+    ("algo", &["endpoint", "pattern"]),
+    ("select", &["topo", "endpoint"]),
+    ("hier", &["algo", "endpoint", "select", "topo"]),
+    ("params", &["endpoint", "select", "topo"]),
+    ("sim", &["endpoint"]),
+    ("ffi", &["algo", "endpoint", "hier", "params", "select", "topo"]),
+];
+
+/// Where `unsafe` is allowed.
+const UNSAFE: &[&str] = &["ffi", "sim", "endpoint"];
+
+fn sources(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            sources(&entry.unwrap().path(), found);
+        }
+    } else if path.extension().is_some_and(|e| e == "rs") {
+        found.push(path.to_owned());
+    }
+}
+
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(|l| l.split("//").next().unwrap_or_default())
+}
+
+#[test]
+fn imports_point_one_way() {
+    let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let mut seen = 0;
+    for (module, allowed) in MAY_IMPORT {
+        let mut files = Vec::new();
+        sources(&src.join(module), &mut files);
+        if src.join(format!("{module}.rs")).exists() {
+            files.push(src.join(format!("{module}.rs")));
+        }
+        assert!(!files.is_empty(), "{module}");
+        for file in files {
+            seen += 1;
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in code(&text).enumerate() {
+                for part in line.split("crate::").skip(1) {
+                    let name: String = part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                    let known = MAY_IMPORT.iter().any(|(m, _)| *m == name);
+                    let fine = name == *module || allowed.contains(&name.as_str()) || !known;
+                    assert!(fine, "{}:{}: {module} must not import {name}", file.display(), number + 1);
+                }
+            }
+        }
+    }
+    let mut all = Vec::new();
+    sources(src, &mut all);
+    assert_eq!(seen + 1, all.len(), "a file of src/ belongs to no module of the table (lib.rs apart)");
+}
+
+#[test]
+fn unsafe_stays_where_it_is_allowed() {
+    let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let mut all = Vec::new();
+    sources(src, &mut all);
+    for file in all {
+        let relative = file.strip_prefix(src).unwrap().to_string_lossy().replace(".rs", "");
+        if UNSAFE.iter().any(|m| relative.starts_with(m)) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let found = code(&text).any(|l| l.contains("unsafe ") && !l.contains("unsafe_code"));
+        assert!(!found, "{}", file.display());
+    }
+}
+
+#[test]
+fn extern_c_is_only_in_ffi() {
+    let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let mut all = Vec::new();
+    sources(src, &mut all);
+    for file in all {
+        let inside = file.strip_prefix(src).unwrap().starts_with("ffi");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(inside || !code(&text).any(|l| l.contains("extern \"C\"")), "{}", file.display());
+    }
+}
