@@ -33,7 +33,8 @@ fi
 if [ "$mode" != --stock ]; then
     folder=$(ci/build.sh | tail -n 1)
     [ -e "$folder/mca_coll_rust.so" ] || { echo "test-nodes: no component in '$folder'" >&2; exit 1; }
-    eval "$(ci/env.sh)"
+    exports=$(ci/env.sh)
+    eval "$exports"
 fi
 
 passed=0

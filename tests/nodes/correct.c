@@ -157,27 +157,40 @@ static void test_barrier(enum mode mode, int late, MPI_Comm comm, MPI_Comm other
     check(left >= last, "Barrier", mode, 0, late);
 }
 
-/* The value of the component's counter of handled calls of an operation, on this rank; 0 where there is none. */
-static unsigned long long handled(const char *operation)
+/* The component's counters of the calls that it handled on this rank. A handle counts from when it was made. */
+static const char *const counted[] = {"bcast", "reduce", "allreduce", "barrier"};
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle handle[4];
+
+static void counters_open(void)
 {
-    char name[128];
-    int index, count, provided;
-    unsigned long long value = 0;
-    MPI_T_pvar_session session;
-    MPI_T_pvar_handle handle;
-    snprintf(name, sizeof name, "coll_rust_%s_handled", operation);
+    int provided;
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-    if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS &&
-        MPI_T_pvar_session_create(&session) == MPI_SUCCESS) {
-        if (MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count) == MPI_SUCCESS) {
-            if (count == 1)
-                MPI_T_pvar_read(session, handle, &value);
-            MPI_T_pvar_handle_free(session, &handle);
-        }
-        MPI_T_pvar_session_free(&session);
+    MPI_T_pvar_session_create(&session);
+    for (int i = 0; i < 4; i++) {
+        char name[128];
+        int index, count;
+        snprintf(name, sizeof name, "coll_rust_%s_handled", counted[i]);
+        if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS ||
+            MPI_T_pvar_handle_alloc(session, index, NULL, &handle[i], &count) != MPI_SUCCESS || count != 1)
+            die("the component is not there: it has no counters");
     }
-    MPI_T_finalize();
+}
+
+static unsigned long long counters_read(int i)
+{
+    unsigned long long value = 0;
+    if (MPI_T_pvar_read(session, handle[i], &value) != MPI_SUCCESS)
+        die("cannot read a counter of the component");
     return value;
+}
+
+static void counters_close(void)
+{
+    for (int i = 0; i < 4; i++)
+        MPI_T_pvar_handle_free(session, &handle[i]);
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
 }
 
 int main(int argc, char **argv)
@@ -194,6 +207,9 @@ int main(int argc, char **argv)
         die("usage: correct <component>");
     snprintf(except, sizeof except, "^%s", argv[1]);
     MPI_Comm comm = comm_of(argv[1]), other = comm_of(except);
+    int counting = !strcmp(argv[1], "rust");
+    if (counting)
+        counters_open();
     MPI_Type_contiguous(2, MPI_UINT32_T, &pair);
     MPI_Type_commit(&pair);
     MPI_Op_create(compose, 0, &op);
@@ -209,18 +225,19 @@ int main(int argc, char **argv)
         for (int late = 0; late < np; late++)
             test_barrier(mode, late, comm, other);
     }
-    if (!strcmp(argv[1], "rust")) {
+    if (counting) {
         /* Per mode, at least a call for each count and root. */
         const int least[] = {MODES * 3 * np, MODES * 3 * np, MODES * 3, MODES * np};
-        static const char *const name[] = {"bcast", "reduce", "allreduce", "barrier"};
         for (int i = 0; i < 4; i++) {
-            int good = handled(name[i]) >= (unsigned long long)least[i];
+            unsigned long long handled = counters_read(i);
+            int good = handled >= (unsigned long long)least[i];
             if (!good && me == 0)
-                printf("FAIL: the component says it handled %llu calls of %s, not %d or more\n", handled(name[i]), name[i], least[i]);
+                printf("FAIL: the component says it handled %llu calls of %s, not %d or more\n", handled, counted[i], least[i]);
             MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, other);
             passed += good;
             failed += !good;
         }
+        counters_close();
     }
     if (me == 0)
         printf("correct: %d passed, %d failed\n", passed, failed);
