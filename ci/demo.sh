@@ -9,7 +9,7 @@
 #
 # MPICC names the compiler wrapper of the Open MPI to use; mpiexec and ompi_info are taken from beside it.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+here=$(cd "$(dirname "$0")/.." && pwd)
 
 smoke=()
 np=4
@@ -18,7 +18,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --smoke) smoke=(--smoke) ;;
     --np) np=$2 && shift ;;
-    --dso) dso=$2 && shift ;;
+    --dso) dso=$(realpath -- "$2") && shift ;;
     *)
         sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
         exit 2
@@ -26,16 +26,15 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+cd "$here"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 if [ -z "$dso" ]; then
     ci/install-deps.sh
-    ci/build.sh "$scratch/lib"
-    dso=$scratch/lib
+    dso=$(ci/build.sh | tail -n 1)
 fi
-[ -f "$dso/mca_coll_rust.so" ] || { echo "demo: there is no mca_coll_rust.so in '$dso'" >&2; exit 1; }
 
 mpicc=$(command -v "${MPICC:-mpicc}") || { echo "demo: there is no ${MPICC:-mpicc}" >&2; exit 1; }
 bin=$(dirname "$mpicc")
@@ -44,15 +43,8 @@ mpiexec=${MPIEXEC:-$bin/mpiexec}
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# Open MPI looks for components in its own folder and in ours. Some builds of Open MPI 5 (Debian's) hand PMIx's folder to
-# the processes in the same variable, in place of their own; that one must then reach PMIx under its own name.
-installed=$("$bin/ompi_info" --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')
-for_pmix=$("$mpiexec" --oversubscribe -n 1 env | sed -n 's/^OMPI_MCA_mca_base_component_path=//p')
-if [ -n "$for_pmix" ] && [ -z "${OMPI_MCA_mca_base_component_path:-}" ]; then
-    export PMIX_MCA_mca_base_component_path=$for_pmix
-fi
-export OMPI_MCA_mca_base_component_path=$dso:$installed
-
+paths=$(COLL_RUST_OUT=$dso MPIEXEC=$mpiexec ci/env.sh)
+eval "$paths"
 export OMPI_MCA_coll_rust_report=1
 [ ${#smoke[@]} -gt 0 ] || export OMPI_MCA_coll_rust_show=hierarchy
 

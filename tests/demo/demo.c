@@ -141,35 +141,49 @@ static void compose(void *in_pairs, void *inout_pairs, int *count, MPI_Datatype 
 
 /* ---------------------------------------------------------------- did the component run? */
 
-/* How many calls of each operation the component took in this process: its MPI_T variables coll_rust_<operation>_handled. 0
- * where there are none. */
-static void read_handled(unsigned long long handled[OPS])
+/* The component's counters of the calls that it took in this process: MPI_T variables coll_rust_<operation>_handled. A
+ * handle counts from when it was made. */
+static MPI_T_pvar_session counters;
+static MPI_T_pvar_handle counter[OPS];
+static int has_counter[OPS];
+
+static void open_counters(void)
 {
     int provided, variables;
-    MPI_T_pvar_session session;
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-    MPI_T_pvar_session_create(&session);
+    MPI_T_pvar_session_create(&counters);
     MPI_T_pvar_get_num(&variables);
-    memset(handled, 0, OPS * sizeof *handled);
     for (int i = 0; i < variables; i++) {
         char name[256], wanted[64];
         int name_size = sizeof name, verbosity, class, bind, readonly, continuous, atomic, elements;
         MPI_Datatype type;
         MPI_T_enum enumeration;
-        MPI_T_pvar_handle handle;
         if (MPI_T_pvar_get_info(i, name, &name_size, &verbosity, &class, &type, &enumeration, NULL, NULL, &bind,
                                 &readonly, &continuous, &atomic) != MPI_SUCCESS)
             continue;
         for (int op = 0; op < OPS; op++) {
             snprintf(wanted, sizeof wanted, "coll_rust_%s_handled", op_name[op]);
-            if (strcmp(name, wanted) != 0) continue;
-            if (MPI_T_pvar_handle_alloc(session, i, NULL, &handle, &elements) != MPI_SUCCESS) continue;
-            if (elements == 1) MPI_T_pvar_read(session, handle, &handled[op]);
-            MPI_T_pvar_handle_free(session, &handle);
+            if (strcmp(name, wanted) == 0)
+                has_counter[op] = MPI_T_pvar_handle_alloc(counters, i, NULL, &counter[op], &elements) == MPI_SUCCESS;
         }
     }
-    MPI_T_pvar_session_free(&session);
+}
+
+static void close_counters(void)
+{
+    for (int op = 0; op < OPS; op++)
+        if (has_counter[op]) MPI_T_pvar_handle_free(counters, &counter[op]);
+    MPI_T_pvar_session_free(&counters);
     MPI_T_finalize();
+}
+
+/* Calls taken so far; 0 where there is no counter. */
+static void read_handled(unsigned long long handled[OPS])
+{
+    for (int op = 0; op < OPS; op++) {
+        handled[op] = 0;
+        if (has_counter[op]) MPI_T_pvar_read(counters, counter[op], &handled[op]);
+    }
 }
 
 /* Counts a failure for each operation that the component did not take since before. */
@@ -362,6 +376,7 @@ int main(int argc, char **argv)
     MPI_Info_free(&without);
 
     unsigned long long before[OPS], after[OPS];
+    open_counters();
     read_handled(before);
     MPI_Barrier(reference);
     read_handled(after);
@@ -375,6 +390,7 @@ int main(int argc, char **argv)
     if (rank == 0)
         printf("demo: Open MPI %d.%d.%d, %d processes: %ld checks, %ld wrong\n", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
                OMPI_RELEASE_VERSION, size, total[0], total[1]);
+    close_counters();
     MPI_Comm_free(&reference);
     MPI_Finalize();
     return total[1] > 0;
