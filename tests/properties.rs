@@ -1,0 +1,21 @@
+//! Properties of the algorithms and of their compositions, over the simulator: random groups, placements, layouts of
+//! memory, parameters and schedules, against oracles of a few lines.
+//!
+//! The runs are the same every time. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` make others and more.
+#![forbid(unsafe_code)]
+
+mod properties {
+    mod allreduce;
+    mod barrier;
+    mod bcast;
+    mod data;
+    mod hier_allreduce;
+    mod hier_barrier;
+    mod hier_bcast;
+    mod hier_reduce;
+    mod job;
+    mod random;
+    mod reduce;
+    mod reproducible;
+    mod team;
+}
