@@ -157,40 +157,44 @@ pub fn was_used() -> bool {
     USED.load(Ordering::Relaxed)
 }
 
-/// Checks, once per process, what must hold for the job: a readable network file that names this node, and the same parameters as
-/// rank 0 of the job. Ends the job where it does not.
-pub fn check_world(comm: *mut ompi_communicator_t) {
+/// Checks, once per process, what must hold for the job: every rank has the component, with the parameters of rank 0, and the network
+/// file names this node. Ends the job where it does not. Each rank looks at rank 0 and at the next rank: if all find what they
+/// look for, all ranks are alike.
+pub fn check_world(comm: *mut ompi_communicator_t, size: u32) {
     let own = placement::own_name();
     let own_card = own_card_text();
-    if own.rank != 0 {
-        match card(&cr_proc { job: own.job, rank: 0 }) {
-            Ok(other) => {
-                if let Err(difference) = compare(&own_card, &other) {
-                    let host = own_card.lines().next().unwrap_or_default();
-                    fatal(
-                        comm,
-                        own.rank,
-                        &format!(
-                            "parameters differ between the ranks of the job: {difference} (here: rank {} on {host}; there: rank 0). \
-                             Set them for the whole job, with mpiexec --mca or in the environment of mpiexec.",
-                            own.rank
-                        ),
-                    );
-                }
-            }
-            Err(code) => {
-                fatal(comm, own.rank, &format!("rank 0 of the job has not said what its parameters are (error {code})"))
-            }
+    let host = own_card.lines().next().unwrap_or_default();
+    for rank in [0, (own.rank + 1) % size.max(1)] {
+        if rank == own.rank {
+            continue;
+        }
+        let Ok(other) = card(&cr_proc { job: own.job, rank }) else {
+            fatal(
+                comm,
+                own.rank,
+                &format!(
+                    "rank {} (on {host}) has the component, but rank {rank} has not; select the same components on all ranks (--mca coll), and install \
+                     coll/rust on all nodes",
+                    own.rank
+                ),
+            );
+        };
+        if let Err(difference) = compare(&own_card, &other) {
+            fatal(
+                comm,
+                own.rank,
+                &format!(
+                    "parameters differ between the ranks of the job: {difference} (here: rank {} on {host}; there: rank {rank}). Set them \
+                     for the whole job, with mpiexec --mca or in the environment of mpiexec.",
+                    own.rank
+                ),
+            );
         }
     }
     match network() {
         Ok(None) => {}
-        Ok(Some(network)) => {
-            let host = own_card.lines().next().unwrap_or_default();
-            if network.switches(host).is_none() {
-                fatal(comm, own.rank, &missing(host));
-            }
-        }
+        Ok(Some(network)) if network.switches(host).is_some() => {}
+        Ok(Some(_)) => fatal(comm, own.rank, &missing(host)),
         Err(message) => fatal(comm, own.rank, message),
     }
 }

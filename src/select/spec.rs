@@ -3,10 +3,13 @@
 use super::{Allreduce, Barrier, Bcast, Reduce};
 use crate::topo::Level;
 
+/// An algorithm's name, and what it makes of the radix after a `/` (`None` without one).
+pub type Row<A> = (&'static str, fn(Option<u32>) -> Option<A>);
+
 /// An enumeration of algorithms with names, each with or without a radix.
 pub trait Named: Copy + 'static {
-    /// Name, what it makes of the text after a `/` (`None` without one), in the order of the documentation.
-    const NAMES: &'static [(&'static str, fn(Option<u32>) -> Option<Self>)];
+    /// The algorithms, in the order of the documentation.
+    const NAMES: &'static [Row<Self>];
     /// Whether levels may have algorithms of their own.
     const PER_LEVEL: bool;
 }
@@ -14,7 +17,7 @@ pub trait Named: Copy + 'static {
 macro_rules! named {
     ($type:ty, per_level: $per_level:expr, $($name:literal => $make:expr),+ $(,)?) => {
         impl Named for $type {
-            const NAMES: &'static [(&'static str, fn(Option<u32>) -> Option<Self>)] = &[$(($name, $make)),+];
+            const NAMES: &'static [Row<Self>] = &[$(($name, $make)),+];
             const PER_LEVEL: bool = $per_level;
         }
     };

@@ -37,7 +37,7 @@ pub async fn scatter_allgather<E: Endpoint>(stage: &Stage<'_, E>, root: Member, 
         let out = (me + size - step) % size;
         let into = (out + size - 1) % size;
         let receive = (me != 0).then(|| ring.recv(previous, data.slice(chunks.get(into))));
-        let send = ((me + 1) % size != 0).then(|| ring.send(next, data.slice(chunks.get(out))));
+        let send = (me + 1 < size).then(|| ring.send(next, data.slice(chunks.get(out))));
         join(receive.into_iter().chain(send)).await?;
     }
     Ok(())
