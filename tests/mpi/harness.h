@@ -155,7 +155,7 @@ static void test_init(int *argc, char ***argv, const char *name, int thread_leve
 }
 
 /* Adds up the counts over point-to-point, so that a wrong collective cannot hide itself. */
-static int test_end(void)
+static inline int test_end(void)
 {
     enum { TAG = 4711 };
     long all[2] = {test_passed, test_failed};

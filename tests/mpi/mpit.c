@@ -78,6 +78,8 @@ static void control_variables(int stock)
         if (MPI_T_cvar_get_info(i, name, &name_room, &verbosity, &type, &list, text, &text_room, &bind, &scope) != MPI_SUCCESS ||
             strncmp(name, "coll_rust_", 10))
             continue;
+        if (strstr(name, "_version")) /* Open MPI makes these three for every component */
+            continue;
         found++;
         doing("control variable %s", name);
         check(scope == MPI_T_SCOPE_READONLY || scope == MPI_T_SCOPE_CONSTANT, "%s has scope %d, not read-only", name, scope);
@@ -137,8 +139,8 @@ int main(int argc, char **argv)
             check(handled == wanted, "coll_rust_%s_handled grew by %lld in %d calls", OPERATIONS[o], handled, wanted);
             check(passed == 0, "coll_rust_%s_passed grew by %lld", OPERATIONS[o], passed);
             check(test_size == 1 || messages > 0, "coll_rust_%s_*_messages grew by %lld", OPERATIONS[o], messages);
-            /* Every rank is the root, or a receiver, at times; a leaf of a Bcast sends nothing only if it is never the root. */
-            check(test_size == 1 || o == ARRAY_LEN(OPERATIONS) - 1 || bytes >= 4000, "coll_rust_%s_*_bytes grew by %lld", OPERATIONS[o],
+            /* A leaf of a Bcast sends nothing unless it is the root at times. */
+            check(test_size == 1 || test_size > CALLS || o == ARRAY_LEN(OPERATIONS) - 1 || bytes >= 4000, "coll_rust_%s_*_bytes grew by %lld", OPERATIONS[o],
                   bytes);
         }
     }

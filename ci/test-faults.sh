@@ -1,0 +1,228 @@
+#!/bin/bash
+# What a user gets wrong and what goes wrong: every bad input ends the job with a message that names it, with a non-zero exit
+# code, without a hang, and leaves nothing behind: no process, no file in /dev/shm, no session folder of Open MPI.
+#
+#   ci/test-faults.sh
+#     --only REGEX    only the cases whose name matches
+#     --dso FOLDER    take mca_coll_rust.so from there instead of building it
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+only=. dso=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --only) only=$2 && shift ;;
+    --dso) dso=$2 && shift ;;
+    *)
+        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        exit 2
+        ;;
+    esac
+    shift
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mpicc=${MPICC:-mpicc}
+mpiexec=${MPIEXEC:-mpiexec}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+if [ -z "$dso" ]; then
+    dso=$(ci/build.sh | tail -n 1) && [ -n "$dso" ] || exit 1
+fi
+dso=$(cd "$dso" && pwd) || exit 1
+variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
+eval "$variables"
+for name in hello stream; do
+    "$mpicc" -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$name" "tests/mpi/$name.c" -lpthread || exit 1
+done
+btl=self,vader
+case $("$mpiexec" --version 2>/dev/null | head -n 1) in
+*" 5."*) btl=self,sm ;;
+esac
+mpirun=("$mpiexec" --oversubscribe --mca btl "$btl" --mca mpi_yield_when_idle 1)
+
+# Session folders of our own, so that other jobs on the machine do not disturb the comparison. The name is short: Unix sockets in
+# it have little room.
+export TMPDIR=$scratch/t
+mkdir "$TMPDIR"
+
+passed=0 failed=0
+
+# What is left: processes of our programs, files in /dev/shm, files in session folders. An empty folder is no leak: Open MPI 4.1
+# itself leaves one per user and host.
+leftovers() {
+    local file
+    pgrep -f "^$scratch/(hello|stream)" | sed 's/^/process /'
+    # What a living process maps or holds is another job's: ours are gone, or were named just now.
+    for file in $(find /dev/shm -mindepth 1 -newer "$scratch/before"); do
+        if ! grep -qsF "$file" /proc/[0-9]*/maps && ! find /proc/[0-9]*/fd -lname "$file" 2>/dev/null | grep -q . && [ -e "$file" ]; then
+            echo "file $file"
+        fi
+    done
+    find "$TMPDIR" -mindepth 1 ! -type d | sed 's/^/file /'
+}
+
+# verdict NAME CODE PATTERN...: judges $scratch/out and $scratch/err of a run. Every pattern must match a line of stderr.
+verdict() {
+    local name=$1 code=$2 problem="" left pattern
+    shift 2
+    if [ "$code" = 124 ] || [ "$code" = 137 ]; then
+        problem="hangs"
+    elif [ "$code" = 0 ]; then
+        problem="the job ended with 0"
+    elif grep -q 'panicked\|SIGSEGV\|Segmentation' "$scratch/err"; then
+        problem="crashed"
+    fi
+    for pattern; do
+        [ -n "$problem" ] || grep -qE -- "$pattern" "$scratch/err" || problem="no message that matches '$pattern'"
+    done
+    for _ in 1 2 3 4 5 6 7 8 9 10; do # killed processes take a moment to go
+        left=$(leftovers)
+        [ -n "$left" ] || break
+        sleep 0.2
+    done
+    [ -n "$problem" ] || [ -z "$left" ] || problem="left behind: $(head -n 3 <<<"$left" | paste -sd' ')"
+    rm -rf "${TMPDIR:?}"/*
+    if [ -z "$problem" ]; then
+        passed=$((passed + 1))
+        echo "ok      $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $name: $problem (exit code $code)"
+        grep -v '^$\|^---' "$scratch/err" | head -n 8 | cut -c1-200 | sed 's/^/        /'
+    fi
+}
+
+# A message must come once, not once per rank.
+once() {
+    local name=$1 pattern=$2 n
+    n=$(grep -cE -- "$pattern" "$scratch/err")
+    [ "$n" = 1 ] || { failed=$((failed + 1)); echo "FAILED  $name: its message came $n times"; }
+}
+
+wanted() {
+    grep -qE -- "$only" <<<"$1"
+}
+
+# refuse NAME PATTERN SETTING... -- COMMAND...: the job must not run.
+refuse() {
+    local name=$1 pattern=$2 code=0 environment=()
+    shift 2
+    wanted "$name" || return 0
+    while [ "$1" != -- ]; do
+        environment+=("$1")
+        shift
+    done
+    shift
+    touch "$scratch/before"
+    env "${environment[@]}" timeout -k 5 40 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+    verdict "$name" $code "$pattern"
+    once "$name" "$pattern"
+}
+
+# ---------------------------------------------------------------- a good job, so that refusals mean something
+
+touch "$scratch/before"
+code=0
+timeout -k 5 60 env OMPI_MCA_coll_rust_report=1 "${mpirun[@]}" -n 2 "$scratch/hello" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+if [ $code = 0 ] && grep -q 'coll_rust report.*allreduce handled=[1-9]' "$scratch/err" && [ -z "$(leftovers)" ]; then
+    passed=$((passed + 1))
+    echo "ok      a good job runs with the component and leaves nothing"
+else
+    failed=$((failed + 1))
+    echo "FAILED  a good job (exit code $code)"
+    cat "$scratch/err"
+    leftovers
+fi
+
+# ---------------------------------------------------------------- parameters
+
+# As ompi_info lists them; three of them are Open MPI's own version numbers.
+info=$(dirname "$(command -v "$mpiexec")")/ompi_info
+[ -x "$info" ] || info=ompi_info
+mapfile -t parameters < <("$info" --param coll rust --level 9 --parsable | sed -n 's/^mca:coll:rust:param:\(coll_rust_[a-z0-9_]*\):value:.*/\1/p' |
+    grep -v '_version$' | sort -u)
+if [ ${#parameters[@]} -lt 15 ]; then
+    failed=$((failed + 1))
+    echo "FAILED  ompi_info lists ${#parameters[@]} parameters"
+fi
+for parameter in "${parameters[@]}"; do
+    refuse "wrong value of $parameter" "$parameter.*12abc" "OMPI_MCA_$parameter=12abc" -- "${mpirun[@]}" -n 2 "$scratch/hello"
+done
+if wanted "ompi_info lists a wrong value"; then
+    if OMPI_MCA_coll_rust_levels=12abc "$info" --param coll rust --level 9 >"$scratch/out" 2>&1 && grep -q 12abc "$scratch/out"; then
+        passed=$((passed + 1))
+        echo "ok      ompi_info lists a wrong value and does not fail"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  ompi_info with a wrong value"
+    fi
+fi
+refuse "wrong value by --mca" 'coll_rust_levels.*numma' -- "${mpirun[@]}" --mca coll_rust_levels numma,node -n 3 "$scratch/hello"
+refuse "wrong value in a list per level" 'coll_rust_bcast_algorithm.*ring' OMPI_MCA_coll_rust_bcast_algorithm=numa:flat,node:ring -- \
+    "${mpirun[@]}" -n 2 "$scratch/hello"
+refuse "wrong radix" 'coll_rust_bcast_algorithm.*knomial/1' OMPI_MCA_coll_rust_bcast_algorithm=knomial/1 -- "${mpirun[@]}" -n 2 "$scratch/hello"
+refuse "window out of range" 'coll_rust_window.*99' OMPI_MCA_coll_rust_window=99 -- "${mpirun[@]}" -n 2 "$scratch/hello"
+refuse "unknown key in the environment" 'coll_rust_bcast_algoritm.*coll_rust_bcast_algorithm' OMPI_MCA_coll_rust_bcast_algoritm=flat -- \
+    "${mpirun[@]}" -n 2 "$scratch/hello"
+refuse "unknown key by --mca" 'coll_rust_widnow' -- "${mpirun[@]}" --mca coll_rust_widnow 2 -n 2 "$scratch/hello"
+refuse "wrong value, five ranks" 'coll_rust_report.*maybe' OMPI_MCA_coll_rust_report=maybe -- "${mpirun[@]}" -n 5 "$scratch/hello"
+
+for pair in levels:none:node bcast_algorithm:flat:chain allreduce_segment_size:1k:2k window:2:3 reproducible:0:1 priority:45:60; do
+    IFS=: read -r key a b <<<"$pair"
+    refuse "ranks differ in coll_rust_$key" "coll_rust_$key.*($a|$b).*($a|$b)" -- "${mpirun[@]}" \
+        -n 1 env "OMPI_MCA_coll_rust_$key=$a" "$scratch/hello" : -n 1 env "OMPI_MCA_coll_rust_$key=$b" "$scratch/hello"
+done
+refuse "one of four ranks differs" 'coll_rust_levels.*none' -- "${mpirun[@]}" -n 3 "$scratch/hello" : -n 1 env OMPI_MCA_coll_rust_levels=none "$scratch/hello"
+
+# ---------------------------------------------------------------- the network file
+
+network() {
+    local name=$1 pattern=$2 text=$3 file=$scratch/network
+    printf '%b' "$text" >"$file"
+    refuse "$name" "$pattern" "OMPI_MCA_coll_rust_network_file=$file" -- "${mpirun[@]}" -n 2 "$scratch/hello"
+}
+host=$(hostname)
+refuse "missing network file" "$scratch/none" "OMPI_MCA_coll_rust_network_file=$scratch/none" -- "${mpirun[@]}" -n 2 "$scratch/hello"
+refuse "network file is a folder" "$scratch" "OMPI_MCA_coll_rust_network_file=$scratch" -- "${mpirun[@]}" -n 2 "$scratch/hello"
+network "malformed network file" 'network:2(:[0-9]+)?\b|line 2' "$host s1\nlonely\n"
+network "malformed Slurm file, line and column" 'network:2:[0-9]+|line 2,? column [0-9]+' "SwitchName=s0 Nodes=$host\nSwitchName=s1 Nodes=node[01-\n"
+network "node not in the network file" "$host" "another-node s1\n"
+network "cycle in the network file" 'cycle|itself|loop' "SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=c Nodes=$host\n"
+network "node named twice in the network file" "$host" "$host s1\n$host s2\n"
+
+# ---------------------------------------------------------------- a component for another Open MPI
+
+if wanted "DSO for another Open MPI"; then
+    mkdir -p "$scratch/other"
+    # The mark that ci/build.sh leaves is text in the file: another version of the same length.
+    sed 's/\(coll\/rust built for Open MPI \)[0-9]/\19/' "$dso/mca_coll_rust.so" >"$scratch/other/mca_coll_rust.so"
+    touch "$scratch/before"
+    code=0
+    COLL_RUST_OUT=$scratch/other timeout -k 5 60 ci/env.sh >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+    [ ! -s "$scratch/out" ] || code=0 # there must be nothing to evaluate
+    verdict "DSO for another Open MPI" $code 'built for Open MPI 9\.'
+fi
+refuse "no DSO" 'mca_coll_rust.so' "COLL_RUST_OUT=$scratch/none" -- ci/env.sh
+
+# ---------------------------------------------------------------- a killed rank
+
+for operation in Bcast Reduce Allreduce Barrier; do
+    for count in 1 300000; do
+        [ "$operation$count" != Barrier300000 ] || continue
+        for victim in 0 2; do
+            name="rank $victim of 4 killed in $operation of $count ints"
+            wanted "$name" || continue
+            touch "$scratch/before"
+            code=0
+            timeout -k 5 60 "${mpirun[@]}" -n 4 "$scratch/stream" "$operation" $count $victim >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+            # 137 is mpiexec's code for a rank killed so; a real hang is 124.
+            [ $code != 137 ] || code=9
+            verdict "$name" $code 'kills itself' 'signal 9|SIGKILL|Killed'
+        done
+    done
+done
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed -gt 0 ]

@@ -1,0 +1,230 @@
+#!/bin/bash
+# Builds the component and runs the programs of tests/mpi in real jobs: on this machine and on a synthetic one of 2 sockets x 2
+# NUMA nodes x 2 cores, with many parameter settings. Every job must end well, find no wrong result, and say in its report
+# that the component handled the operations on every rank.
+#
+#   ci/test-mpi.sh [--quick]   a few minutes (default)
+#   ci/test-mpi.sh --full      every root, communicator and count; 10,000 restarts and communicators; counts up to 2^31-1
+#     --only REGEX             only the jobs whose line matches
+#     --stock                  without the component: proves the programs against Open MPI's own collectives
+#     --dso FOLDER             take mca_coll_rust.so from there instead of building it
+#
+# MPICC and MPIEXEC name another Open MPI than the one in PATH.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+full=0 stock=0 only=. dso=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) ;;
+    --full) full=1 ;;
+    --stock) stock=1 ;;
+    --only) only=$2 && shift ;;
+    --dso) dso=$2 && shift ;;
+    *)
+        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        exit 2
+        ;;
+    esac
+    shift
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mpicc=${MPICC:-mpicc}
+mpiexec=${MPIEXEC:-mpiexec}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# ---------------------------------------------------------------- build
+
+if [ $stock = 0 ]; then
+    if [ -z "$dso" ]; then
+        dso=$(ci/build.sh | tail -n 1) && [ -n "$dso" ] || exit 1
+    fi
+    variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
+    eval "$variables"
+fi
+for source in tests/mpi/*.c; do
+    name=$(basename "$source" .c)
+    case $name in
+    fakebind) gcc -O2 -Wall -shared -fPIC -o "$scratch/$name.so" "$source" || exit 1 ;;
+    *) "$mpicc" -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$name" "$source" -lm -lpthread || exit 1 ;;
+    esac
+done
+
+btl=self,vader
+case $("$mpiexec" --version 2>/dev/null | head -n 1) in
+*" 5."*) btl=self,sm ;;
+esac
+
+# ---------------------------------------------------------------- one job
+
+passed=0 failed=0 number=0
+
+# Which operations did not every one of the first $2 ranks handle at least once, by the reports in $1?
+unhandled() {
+    local report=$1 np=$2 operation ranks
+    for operation in ${3//,/ }; do
+        ranks=$(sed -nE "s/.*coll_rust report:.*rank ([0-9]+).*[ :]$operation handled=[1-9][0-9]* .*/\1/p" "$report" | sort -u | wc -l)
+        [ "$ranks" -ge "$np" ] || echo "$operation ($ranks of $np ranks)"
+    done
+}
+
+# job MACHINE NP OPERATIONS SETTINGS LIMIT PROGRAM [ARGUMENT...]
+#   MACHINE      real, tcp (real, and processes of other jobs can be reached), or synthetic/<what to map by>
+#   OPERATIONS   comma list of those that the component must have handled, or -
+#   SETTINGS     words name=value for coll_rust_<name>, or ""
+job() {
+    local machine=$1 np=$2 operations=$3 settings=$4 limit=$5 program=$6 word code=0 problem="" more=() environment=() started=$SECONDS
+    shift 6
+    local line="$program $* np=$np $machine $settings"
+    grep -qE -- "$only" <<<"$line" || return 0
+    number=$((number + 1))
+    local out=$scratch/$number.out err=$scratch/$number.err
+    # Without the component, its parameters mean nothing, and one run on each machine is enough.
+    if [ $stock = 1 ]; then
+        [ -z "$settings" ] || return 0
+        set -- "$@" --stock
+    fi
+    environment+=(OMPI_MCA_coll_rust_report=1)
+    for word in $settings; do
+        environment+=("OMPI_MCA_coll_rust_$word")
+    done
+    [ $stock = 0 ] || environment=()
+    case $machine in
+    tcp) more+=(--mca btl "$btl,tcp") ;;
+    *) more+=(--mca btl "$btl") ;;
+    esac
+    case $machine in
+    synthetic/*)
+        environment+=(HWLOC_THISSYSTEM=1 "HWLOC_SYNTHETIC=pack:2 l3:2 numa:1 l2:2 l1d:1 core:1 pu:1" "LD_PRELOAD=$scratch/fakebind.so")
+        more+=(--bind-to core --map-by "${machine#*/}")
+        ;;
+    *) more+=(--oversubscribe) ;;
+    esac
+    env "${environment[@]}" timeout -k 5 "$limit" "$mpiexec" "${more[@]}" --mca mpi_yield_when_idle 1 -n "$np" \
+        "$scratch/$program" "$@" >"$out" 2>"$err" </dev/null || code=$?
+    if [ $code = 124 ]; then
+        problem="over its limit of $limit s"
+    elif [ $code != 0 ]; then
+        problem="exit code $code"
+    elif ! grep -qE "^$program: [1-9][0-9]* passed, 0 failed" "$out"; then
+        problem="no good closing line"
+    elif [ $stock = 0 ] && [ "$np" -gt 1 ] && [ "$operations" != - ]; then
+        problem=$(unhandled "$err" "$np" "$operations" | paste -sd' ')
+        [ -z "$problem" ] || problem="the component did not handle: $problem"
+    fi
+    if [ -z "$problem" ]; then
+        passed=$((passed + 1))
+        echo "ok      $line ($((SECONDS - started)) s; $(grep -E "^$program: .*passed" "$out" | tail -n 1 | sed 's/.*: //'))"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $line: $problem"
+        grep -hE 'FAILED| hangs in| crashes in|coll/rust|panicked|\*\*\*' "$out" "$err" | grep -v 'coll_rust report' | head -n 12 | sed 's/^/        /'
+        [ -s "$out" ] || head -n 12 "$err" | sed 's/^/        /'
+    fi
+}
+
+# The bits of sums must not depend on where the ranks are: the results of several jobs are compared.
+same_bits() {
+    local first=$1 other lines
+    shift
+    [ $stock = 0 ] && [ -s "$first" ] || return 0
+    for other; do
+        lines=$(grep -c '^repro' "$first")
+        if [ "$lines" -gt 0 ] && [ "$(grep '^repro' "$first")" = "$(grep '^repro' "$other" 2>/dev/null)" ]; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "FAILED  reproducible sums differ between two placements of the same ranks:"
+            diff <(grep '^repro' "$first") <(grep '^repro' "$other") | head -n 6 | sed 's/^/        /'
+        fi
+    done
+}
+
+# ---------------------------------------------------------------- the jobs
+
+all=bcast,reduce,allreduce,barrier
+extent=--quick restarts=2000 cycles=2000
+sizes=(2 3)
+[ $full = 0 ] || extent=--full restarts=10000 cycles=10000 sizes=(2 3 8)
+matrix_ops=all
+[ $stock = 0 ] || matrix_ops=bcast,reduce,allreduce,barrier
+
+job real 1 - "" 60 matrix $extent --ops $matrix_ops
+for np in "${sizes[@]}"; do
+    job real "$np" $all "" 900 matrix $extent --ops $matrix_ops
+done
+job real 5 $all "" 1800 matrix $extent --ops $matrix_ops
+job synthetic/core 8 $all "" 300 matrix --tiny --seed 2 --ops $matrix_ops
+
+# Every level, algorithm and segment size at least once, on the machine that has levels. The segment of 1000 bytes is no
+# multiple of most datatypes.
+while read -r settings; do
+    [ -n "$settings" ] || continue
+    job synthetic/core 8 $all "$settings" 300 matrix --tiny --seed 3 --max-count 70000
+    [ $full = 0 ] || job real 3 $all "$settings" 300 matrix --tiny --seed 4
+    [ $full = 0 ] || job synthetic/socket 7 $all "$settings" 300 matrix --tiny --seed 5
+done <<'SETTINGS'
+levels=none bcast_algorithm=flat reduce_algorithm=flat allreduce_algorithm=reduce_bcast barrier_algorithm=tree
+levels=none bcast_algorithm=knomial/3 reduce_algorithm=chain allreduce_algorithm=rabenseifner barrier_algorithm=dissemination bcast_segment_size=1k reduce_segment_size=1k
+levels=none bcast_algorithm=scatter_allgather reduce_algorithm=reduce_scatter_gather allreduce_algorithm=ring bcast_segment_size=0 reduce_segment_size=0 allreduce_segment_size=0
+levels=none bcast_algorithm=chain reduce_algorithm=knomial/4 allreduce_algorithm=recursive_doubling allreduce_segment_size=1000 window=8
+levels=numa,node bcast_algorithm=knomial/2 reduce_algorithm=knomial/2 allreduce_algorithm=recursive_doubling barrier_algorithm=tree bcast_segment_size=64k reduce_segment_size=64k allreduce_segment_size=64k
+levels=numa,node bcast_algorithm=knomial/4 reduce_algorithm=flat allreduce_algorithm=ring bcast_segment_size=1000 reduce_segment_size=1000 allreduce_segment_size=1k window=1
+levels=auto bcast_algorithm=scatter_allgather reduce_algorithm=reduce_scatter_gather allreduce_algorithm=rabenseifner bcast_segment_size=1k reduce_segment_size=1000 allreduce_segment_size=1k
+levels=auto bcast_algorithm=flat reduce_algorithm=chain allreduce_algorithm=reduce_bcast bcast_segment_size=1k reduce_segment_size=1k allreduce_segment_size=1k window=2
+levels=auto reproducible=1 reduce_segment_size=1k allreduce_segment_size=1000
+SETTINGS
+
+job real 3 $all "" 300 persist --iterations $restarts
+job real 2 $all "levels=none bcast_segment_size=1k reduce_segment_size=1k allreduce_segment_size=1k" 300 persist --iterations 500
+job synthetic/core 8 $all "" 300 persist --iterations 300
+job real 3 $all "" 200 outstanding
+job synthetic/core 8 $all "" 300 outstanding --rounds 2
+job real 2 $all "flow_limit=1" 200 outstanding --rounds 2
+parts=leak,many,first,overlap,split,inter
+[ $stock = 1 ] || parts+=,pending # libnbc crashes where a communicator is freed with operations pending
+job tcp 1 - "" 120 comms --cycles 500 --parts $parts,spawn
+job tcp 2 $all "" 400 comms --cycles $cycles --parts $parts,spawn
+job tcp 5 $all "" 600 comms --cycles $cycles --parts $parts,spawn
+job synthetic/core 8 $all "" 300 comms --cycles 200 --alive 50 --parts $parts # spawned processes would find no free core
+job real 2 $all "" 300 threads
+job real 3 $all "" 300 threads --iterations 150
+for np in 1 2 5; do
+    job real $np $([ $np = 1 ] && echo - || echo $all) "" 60 mpit
+done
+for np in 2 5; do
+    job real $np bcast,allreduce "levels=none bcast_algorithm=flat bcast_segment_size=0" 60 errors
+done
+[ $stock = 0 ] || job real 3 - "" 60 errors
+
+# The same eight ranks in other places, cut in other ways.
+first=$((number + 1))
+if [ $stock = 0 ]; then
+    r=reproducible=1
+    job synthetic/core 8 reduce,allreduce "$r" 200 repro
+    job synthetic/socket 8 reduce,allreduce "$r" 200 repro
+    job synthetic/numa 8 reduce,allreduce "$r levels=numa,node allreduce_segment_size=1k reduce_segment_size=64k" 200 repro
+    job real 8 reduce,allreduce "$r levels=none allreduce_segment_size=0 reduce_segment_size=1000" 200 repro
+    job synthetic/socket 8 reduce,allreduce "$r reduce_algorithm=flat allreduce_algorithm=ring" 200 repro
+    outputs=()
+    for ((i = first; i <= number; i++)); do
+        outputs+=("$scratch/$i.out")
+    done
+    [ ${#outputs[@]} -lt 2 ] || same_bits "${outputs[@]}"
+else
+    job real 3 - "" 100 repro --any-order
+fi
+
+if [ $full = 1 ]; then
+    for part in bcast reduce allreduce derived; do
+        job real 2 - "" 600 large --parts $part
+    done
+    for seed in 11 12 13; do
+        job synthetic/socket 8 $all "" 900 matrix --quick --seed $seed
+    done
+fi
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed -gt 0 ]

@@ -1,0 +1,181 @@
+#!/bin/bash
+# Runs the tests of mpi4py with the component in the job: chosen by its priority, and again in an explicit list without
+# coll/tuned; the collective modules once more on a synthetic machine of 8 cores. Each module is a job of its own. A module that
+# fails is run again without the component, to say whose failure it is.
+#
+#   ci/test-mpi4py.sh [--quick|--full] [NP...]   quick: the modules that use collectives, NP 3 (default)
+#                                                full: all modules, NP 1 2 3 5 8
+#     --only REGEX                               only the modules whose name matches
+#     --dso FOLDER                               take mca_coll_rust.so from there instead of building it
+#     --stock                                    without the component
+#
+# mpi4py is built once and kept in ${XDG_CACHE_HOME:-~/.cache}/coll-rust; MPI4PY names its version.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+full=0 only=. dso="" stock=0 nps=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) ;;
+    --full) full=1 ;;
+    --stock) stock=1 ;;
+    --only) only=$2 && shift ;;
+    --dso) dso=$2 && shift ;;
+    [1-9] | [1-9][0-9]) nps+=("$1") ;;
+    *)
+        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        exit 2
+        ;;
+    esac
+    shift
+done
+if [ ${#nps[@]} = 0 ]; then
+    nps=(3)
+    [ $full = 0 ] || nps=(1 2 3 5 8)
+fi
+
+version=${MPI4PY:-4.1.2}
+mpicc=$(command -v "${MPICC:-mpicc}") || { echo "test-mpi4py: there is no ${MPICC:-mpicc}" >&2; exit 1; }
+mpiexec=${MPIEXEC:-mpiexec}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# ---------------------------------------------------------------- mpi4py
+
+python3 -m venv "$scratch/venv" || { echo "test-mpi4py: python3 cannot make a venv: install python3-venv" >&2; exit 1; }
+pip=("$scratch/venv/bin/python" -m pip -q --disable-pip-version-check)
+mpi=$("$mpiexec" --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
+tag=$("$scratch/venv/bin/python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/coll-rust/mpi4py-$version-$tag-openmpi-$mpi
+if [ ! -e "$cache/complete" ]; then
+    echo "building mpi4py $version for Open MPI $mpi; this takes some minutes, once"
+    mkdir -p "$cache" "$scratch/wheels"
+    "${pip[@]}" download --no-deps --no-binary=mpi4py -d "$scratch/wheels" "mpi4py==$version" &&
+        "${pip[@]}" download --no-deps --only-binary=numpy -d "$scratch/wheels" numpy &&
+        MPICC=$mpicc nice "${pip[@]}" wheel --no-deps -w "$scratch/wheels" "$scratch/wheels/mpi4py-$version.tar.gz" &&
+        cp "$scratch"/wheels/* "$cache" && touch "$cache/complete" || { echo "test-mpi4py: mpi4py cannot be built" >&2; exit 1; }
+fi
+"${pip[@]}" install --no-index "$cache"/*.whl || exit 1
+tar -xzf "$cache/mpi4py-$version.tar.gz" -C "$scratch" || exit 1
+tests=$scratch/mpi4py-$version/test
+gcc -O2 -Wall -shared -fPIC -o "$scratch/fakebind.so" tests/mpi/fakebind.c || exit 1
+
+# ---------------------------------------------------------------- the component
+
+if [ $stock = 0 ]; then
+    if [ -z "$dso" ]; then
+        dso=$(ci/build.sh | tail -n 1) && [ -n "$dso" ] || exit 1
+    fi
+    variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
+    eval "$variables"
+fi
+btl=self,vader
+[ "${mpi%%.*}" -lt 5 ] || btl=self,sm
+
+passed=0 failed=0 foreign=0 total=0
+: >"$scratch/reports"
+
+# launch MACHINE SELECTION NP MODULE: runs one module; each rank's output goes to a file of its own, $scratch/rank.<rank>, then all
+# of it to $scratch/err.
+launch() {
+    local machine=$1 selection=$2 np=$3 module=$4 more=() environment=(OMPI_MCA_coll_rust_report=1)
+    [ $stock = 0 ] || environment=()
+    case $selection in
+    list) more+=(--mca coll rust,basic,libnbc,inter,self) ;;
+    without) more+=(--mca coll ^rust) environment=() ;;
+    esac
+    if [ "$machine" = synthetic ]; then
+        environment+=(HWLOC_THISSYSTEM=1 "HWLOC_SYNTHETIC=pack:2 l3:2 numa:1 l2:2 l1d:1 core:1 pu:1" "LD_PRELOAD=$scratch/fakebind.so")
+        more+=(--bind-to core --map-by core)
+    else
+        more+=(--oversubscribe)
+    fi
+    rm -f "$scratch"/rank.*
+    local code=0
+    # shellcheck disable=SC2016 # for the shell of the rank
+    (cd "$tests" && env "${environment[@]}" timeout -k 5 180 "$mpiexec" "${more[@]}" --mca btl "$btl,tcp" --mca mpi_yield_when_idle 1 \
+        -n "$np" sh -c 'out=$1; shift; exec "$@" >"$out.${OMPI_COMM_WORLD_RANK:-0}" 2>&1' sh "$scratch/rank" \
+        "$scratch/venv/bin/python" main.py -q -i "(^|/)$module[.]py" >"$scratch/launcher" 2>&1 </dev/null) || code=$?
+    cat "$scratch"/rank.* "$scratch/launcher" >"$scratch/err" 2>/dev/null
+    return $code
+}
+
+# How many tests ran without a failure, by the rank that skipped most: empty if not every rank says that all went well.
+good() {
+    local np=$1 rank ran skipped least=""
+    for ((rank = 0; rank < np; rank++)); do
+        grep -qsE '^OK' "$scratch/rank.$rank" || return 0
+        ran=$(sed -nE 's/^Ran ([0-9]+) tests? .*/\1/p' "$scratch/rank.$rank" | tail -n 1)
+        skipped=$(sed -nE 's/^OK .*skipped=([0-9]+).*/\1/p' "$scratch/rank.$rank" | tail -n 1)
+        ran=$((${ran:-0} - ${skipped:-0}))
+        [ -n "$least" ] && [ "$least" -le "$ran" ] || least=$ran
+    done
+    echo "$least"
+}
+
+module() {
+    local machine=$1 selection=$2 np=$3 module=$4 code=0 count problem="" started=$SECONDS ranks
+    local line="$module np=$np $machine $selection"
+    launch "$@" || code=$?
+    count=$(good "$np")
+    grep 'coll_rust report' "$scratch/err" | sed "s/^/np=$np /" >>"$scratch/reports"
+    if [ $code != 0 ] || [ -z "$count" ]; then
+        problem="exit code $code$([ $code != 124 ] || echo ' (over its time limit)')"
+    elif [ $stock = 0 ] && [ "$np" -gt 1 ] && [[ $module == test_cco* && $module != *_inter && $count != 0 ]]; then
+        ranks=$(sed -nE 's/.*coll_rust report:.*rank ([0-9]+).* handled=[1-9].*/\1/p' "$scratch/err" | sort -u | wc -l)
+        [ "$ranks" -ge "$np" ] || problem="only $ranks of $np ranks report that the component handled anything"
+    fi
+    if [ -z "$problem" ]; then
+        passed=$((passed + 1))
+        total=$((total + count))
+        echo "ok      $line: $count tests ($((SECONDS - started)) s)"
+        return
+    fi
+    cp "$scratch/err" "$scratch/first"
+    if [ $stock = 0 ] && [ $code != 0 ] && ! { launch "$machine" without "$np" "$module" && [ -n "$(good "$np")" ]; }; then
+        foreign=$((foreign + 1))
+        echo "FOREIGN $line: $problem, and it fails without the component too"
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAILED  $line: $problem"
+    grep -vE 'coll_rust report|^$|^-----' "$scratch/first" | head -n 25 | cut -c1-200 | sed 's/^/        /'
+}
+
+# ---------------------------------------------------------------- the runs
+
+mapfile -t modules < <(cd "$tests" && ls test_*.py | sed 's/\.py$//' | grep -E -- "$only")
+[ $full = 1 ] || mapfile -t modules < <(printf '%s\n' "${modules[@]}" | grep -E '^test_(cco_.*|comm.*|op|request|win|rma|io|threads|util_pkl5)$')
+mapfile -t collective < <(printf '%s\n' "${modules[@]}" | grep -E '^test_(cco_.*|comm_topo)$')
+
+for np in "${nps[@]}"; do
+    for m in "${modules[@]}"; do
+        module real priority "$np" "$m"
+    done
+    [ $stock = 0 ] || continue
+    for m in $([ $full = 1 ] && echo "${modules[@]}" || echo "${collective[@]}"); do
+        module real list "$np" "$m"
+    done
+done
+for m in "${collective[@]}"; do
+    module synthetic priority 8 "$m"
+done
+
+# Each operation was handled somewhere: a pass alone proves nothing.
+if [ $stock = 0 ] && [ "$only" = . ]; then
+    for operation in bcast reduce allreduce barrier; do
+        handled=$(grep -v '^np=1 ' "$scratch/reports" | sed -nE "s/.*[ :]$operation handled=([0-9]+).*/\1/p" | awk '{ n += $1 } END { print n + 0 }')
+        if [ "$handled" -gt 0 ]; then
+            passed=$((passed + 1))
+            echo "ok      $operation was handled $handled times"
+        else
+            failed=$((failed + 1))
+            echo "FAILED  $operation was never handled by the component"
+        fi
+    done
+fi
+[ $foreign = 0 ] || echo "$foreign modules fail with and without the component"
+echo "$total tests of mpi4py ran well, on all ranks"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed -gt 0 ]
