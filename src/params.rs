@@ -57,6 +57,8 @@ pub struct Config {
     pub window: u8,
     /// Rooted operations between two that synchronise; 0: never.
     pub flow_limit: u32,
+    /// Largest tag to use; `None`: the largest that the point-to-point layer has.
+    pub max_tag: Option<i32>,
     /// Path of the network file; empty: none.
     pub network_file: String,
     /// Bitwise equal sums for any placement.
@@ -79,6 +81,7 @@ impl Default for Config {
             barrier: OpConfig::default(),
             window: 4,
             flow_limit: 64,
+            max_tag: None,
             network_file: String::new(),
             reproducible: false,
             show: Show::default(),
@@ -299,6 +302,18 @@ pub const TABLE: &[Param] = &[
         level: 5,
         accepted: || "a whole number from 0 to 1000000".to_owned(),
         set: |c, t| integer(t, 0, 1_000_000).map(|v| c.flow_limit = v as u32),
+    },
+    Param {
+        name: "max_tag",
+        default: "auto",
+        help: "Largest tag to use, where that is less than what the point-to-point layer has; a small one makes identities of \
+               operations come round sooner, to test that.",
+        level: 9,
+        accepted: || "auto, or a whole number from 32768 to 1073741824".to_owned(),
+        set: |c, t| {
+            c.max_tag = if t.trim() == "auto" { None } else { Some(integer(t, 1 << 15, 1 << 30)? as i32) };
+            Ok(())
+        },
     },
     Param {
         name: "network_file",

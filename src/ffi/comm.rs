@@ -2,17 +2,16 @@
 
 use super::counters::Kind;
 use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
+use super::identity::Identities;
 use super::placement;
 use super::startup;
-use crate::endpoint::{MAX_LANES, PHASES, Rank};
+use crate::endpoint::Rank;
 use crate::params::Config;
 use crate::topo::{Group, Hierarchy, LevelSpec, Network, Placement};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Tags of one operation.
-const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;
 /// Groups of roots that are kept; a program with more roots than that makes them anew.
 const KEPT: usize = 16;
 
@@ -27,10 +26,8 @@ pub struct Comm {
     config: &'static Config,
     place: OnceLock<Result<Placement, i32>>,
     plans: Mutex<Plans>,
-    /// Calls so far of blocking and nonblocking operations: their identities.
-    calls: AtomicU64,
-    /// Persistent operations initialised so far.
-    inits: AtomicU64,
+    /// Of the operations on it.
+    pub identities: Identities,
     /// Nonblocking operations not yet complete.
     pub outstanding: AtomicU64,
     /// Rooted calls so far, for flow control.
@@ -70,8 +67,7 @@ impl Comm {
             config,
             place: OnceLock::new(),
             plans: Mutex::default(),
-            calls: AtomicU64::new(0),
-            inits: AtomicU64::new(0),
+            identities: Identities::default(),
             outstanding: AtomicU64::new(0),
             rooted: AtomicU32::new(0),
         }
@@ -95,32 +91,6 @@ impl Comm {
     /// The parameters.
     pub fn config(&self) -> &'static Config {
         self.config
-    }
-
-    /// The first tag of the next operation called on this communicator; tags go downwards from there. `Err` where so many
-    /// operations are outstanding that tags would repeat among them.
-    pub fn next_call(&self) -> Result<i32, i32> {
-        let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let (first, identities) = tag_space(false);
-        if self.outstanding.load(Ordering::Relaxed) >= identities / 2 {
-            startup::print("coll/rust: too many nonblocking collectives are outstanding on one communicator");
-            return Err(CR_ERR_OTHER as i32);
-        }
-        Ok(first - (call % identities * TAGS) as i32)
-    }
-
-    /// The first tag of the next persistent operation initialised; it keeps its tags for good.
-    pub fn next_init(&self) -> Result<i32, i32> {
-        let init = self.inits.fetch_add(1, Ordering::Relaxed);
-        let (first, identities) = tag_space(true);
-        if init >= identities {
-            startup::print(&format!(
-                "coll/rust: {identities} persistent collectives have been initialised on one communicator, as many as the \
-                 point-to-point layer has tags for; use another communicator"
-            ));
-            return Err(CR_ERR_OTHER as i32);
-        }
-        Ok(first - (init * TAGS) as i32)
     }
 
     /// Whether the rooted operation that is being called synchronises first: every `flow_limit`-th does.
@@ -272,18 +242,7 @@ pub fn due(counter: &AtomicU32, limit: u32) -> bool {
     limit != 0 && (counter.fetch_add(1, Ordering::Relaxed).wrapping_add(1)).is_multiple_of(limit)
 }
 
-/// First tag, and how many operations have tags of their own. Collective tags are negative; the ranges of Open MPI's own
-/// collectives begin at −10 and grow downwards, so ours begin half-way to the largest tag that the point-to-point layer has.
-fn tag_space(persistent: bool) -> (i32, u64) {
-    static MAX: OnceLock<i32> = OnceLock::new();
-    // SAFETY: reads a number of the selected PML.
-    let max = *MAX.get_or_init(|| unsafe { glue::cr_max_tag() }.clamp(1 << 15, 1 << 30));
-    let quarter = max / 4;
-    let first = if persistent { -3 * quarter } else { -2 * quarter };
-    (first, quarter as u64 / TAGS)
-}
-
-/// The tree of the whole communicator as rank 0 shows it needs everybody's locality: from the cards.
+/// Host and locality string of every rank, from the cards.
 pub fn everybody(comm: &Comm) -> Result<Vec<(String, String)>, i32> {
     comm.names()?.iter().map(placement::from_card).collect()
 }

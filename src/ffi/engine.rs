@@ -227,7 +227,7 @@ fn launch(
     } else {
         let (first_tag, synchronise) = match persistent {
             Some(p) => (p.first_tag, call.is_rooted() && comm::due(&p.starts, comm.config().flow_limit)),
-            None => (comm.next_call()?, call.is_rooted() && comm.synchronise_now()),
+            None => (comm.identities.next_call(comm)?, call.is_rooted() && comm.synchronise_now()),
         };
         let held = comm.clone();
         let future = Sendable(async move { operation::run(&held, call, first_tag, synchronise).await });
@@ -248,6 +248,8 @@ fn launch(
 pub struct Persistent {
     comm: Arc<Comm>,
     call: Call,
+    /// `None` for an empty operation, which takes none.
+    identity: Option<u64>,
     first_tag: i32,
     starts: AtomicU32,
     request: *mut ompi_request_t,
@@ -267,12 +269,21 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
         counters::passed(call.kind);
         return PASS;
     }
-    // An empty operation takes no identity: another rank may not even have one to give (a count of 0 there).
-    let first_tag = match if call.is_empty() { Ok(0) } else { comm.next_init() } {
-        Ok(tag) => tag,
-        Err(code) => return code,
+    let (identity, first_tag) = match call.is_empty() {
+        true => (None, 0),
+        false => match comm.identities.next_init(comm) {
+            Ok((identity, tag)) => (Some(identity), tag),
+            Err(code) => return code,
+        },
     };
-    let half = Persistent { comm: comm.clone(), call, first_tag, starts: AtomicU32::new(0), request: ptr::null_mut() };
+    let half = Persistent {
+        comm: comm.clone(),
+        call,
+        identity,
+        first_tag,
+        starts: AtomicU32::new(0),
+        request: ptr::null_mut(),
+    };
     let half = Box::into_raw(Box::new(half));
     // SAFETY: the communicator, datatype and operation are alive; the shim retains them for the request, which owns `half` from
     // here on (cr_op_free).
@@ -311,7 +322,10 @@ pub unsafe fn restart(half: *mut c_void) -> i32 {
 pub unsafe fn release(half: *mut c_void) {
     if !half.is_null() {
         // SAFETY: by the caller's promise.
-        drop(unsafe { Box::from_raw(half.cast::<Persistent>()) });
+        let half = unsafe { Box::from_raw(half.cast::<Persistent>()) };
+        if let Some(identity) = half.identity {
+            half.comm.identities.free(identity);
+        }
     }
 }
 
@@ -333,18 +347,22 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     if call.is_empty() {
         return 0;
     }
-    let first_tag = match comm.next_call() {
+    let first_tag = match comm.identities.next_call(comm) {
         Ok(tag) => tag,
         Err(code) => return code,
     };
     let synchronise = call.is_rooted() && comm.synchronise_now();
-    let mut future = std::pin::pin!(operation::run(comm, call, first_tag, synchronise));
+    drive(operation::run(comm, call, first_tag, synchronise)).map_or_else(operation::code, |()| 0)
+}
+
+/// Runs a future to its end on the caller's stack. The outermost caller makes progress, nobody else.
+pub fn drive(future: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
         match future.as_mut().poll(&mut context) {
-            Poll::Ready(Ok(())) => return 0,
-            Poll::Ready(Err(error)) => return operation::code(error),
-            // SAFETY: the outermost caller makes progress; nothing is borrowed or locked here.
+            Poll::Ready(result) => return result,
+            // SAFETY: nothing is borrowed or locked here.
             Poll::Pending => unsafe { glue::cr_progress() },
         }
     }

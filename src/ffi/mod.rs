@@ -4,6 +4,7 @@
 //! * [`startup`]: parameters, the exchange at start-up, messages that stop the job;
 //! * [`placement`]: where every process sits, looked up once per process;
 //! * [`comm`]: the Rust half of a module: hierarchies, identities of operations, flow control;
+//! * the tags of operations ([`identity`]);
 //! * [`host`]: the endpoint over Open MPI's point-to-point layer; [`data`]: the user's buffers;
 //! * [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, persistent);
 //! * [`counters`]: what was done.
@@ -22,6 +23,7 @@ mod engine;
 mod exports;
 mod guard;
 mod host;
+mod identity;
 mod operation;
 mod placement;
 mod startup;
