@@ -16,6 +16,7 @@
 
 CLUSTER_NODES=4
 CLUSTER_MTU=9000
+CLUSTER_BURST=16 # KiB
 CLUSTER_WORK=
 CLUSTER_SITE=
 CLUSTER_JOB=
@@ -186,8 +187,8 @@ cluster_rate() {
     for end in up0 up1; do
         cluster_fabric tc qdisc del dev $end root 2>/dev/null || true
         if [ "$1" != off ]; then
-            # The burst is less than four packets. The queue is deep enough that it is TCP that slows the senders.
-            cluster_fabric tc qdisc add dev $end root tbf rate "$1" burst 32kb limit 4mb
+            # The burst is less than two packets. The queue is deep enough that it is TCP that slows the senders.
+            cluster_fabric tc qdisc add dev $end root tbf rate "$1" burst ${CLUSTER_BURST}kb limit 4mb
         fi
     done
 }

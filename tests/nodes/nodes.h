@@ -47,11 +47,14 @@ static inline void sleep_until(int64_t ns)
     }
 }
 
-/* A copy of the world whose collectives come from the component `preference` ("^x": from any but x). */
-static inline MPI_Comm comm_of(const char *preference)
+/* A copy of the world whose collectives come from the component `name` ("^x": from any but x). What another component
+ * passes on to the one below it (han does where nodes have different numbers of ranks) must not come to rust. */
+static inline MPI_Comm comm_of(const char *name)
 {
+    char preference[128];
     MPI_Info info;
     MPI_Comm comm;
+    snprintf(preference, sizeof preference, "%s%s", name, strcmp(name, "rust") && name[0] != '^' ? ",^rust" : "");
     MPI_Info_create(&info);
     MPI_Info_set(info, "ompi_comm_coll_preference", preference);
     MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
