@@ -15,12 +15,12 @@ clippy      |  600 | cargo clippy --quiet --all-targets -- -D warnings
 clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
 units       |  900 | cargo test --no-fail-fast
 build       |  600 | ci/build.sh
-mpi         |  600 | ci/test-mpi.sh
-nodes       |  400 | ci/test-nodes.sh
-faults      |  300 | ci/test-faults.sh
+mpi         |  900 | ci/test-mpi.sh
+nodes       |  600 | ci/test-nodes.sh
+faults      |  600 | ci/test-faults.sh
 demo        |  300 | ci/demo.sh --smoke
 ompi5       |  600 | ci/test-ompi5.sh
-mpi4py      |  400 | ci/test-mpi4py.sh
+mpi4py      |  600 | ci/test-mpi4py.sh
 autotools   |  600 | ci/test-autotools.sh
 '
 trim() { sed 's/^ *//;s/ *$//'; }
