@@ -4,7 +4,7 @@ use super::data::{UserStream, bytes};
 use super::job::{Machine, crossing, hops, large_machine, levels, machine, part};
 use super::random::{Cut, config, cut, parse, spec};
 use super::team::traffic;
-use coll_rust::endpoint::Rank;
+use coll_rust::endpoint::{Rank, Stream};
 use coll_rust::hier::bcast::bcast;
 use coll_rust::hier::lanes::segments;
 use coll_rust::select::{Bcast, Spec};
@@ -27,8 +27,15 @@ fn run(machine: &Machine, levels: &LevelSpec, spec: &Spec<Bcast>, cut: &Cut, roo
     });
     let stats = stats.unwrap_or_else(|failed| panic!("{failed}"));
     streams.iter().for_each(|stream| stream.check(&data));
-    let lent = usize::from(cut.window) * cut.segment.min(cut.units);
-    assert!(stats.temp_peak.iter().all(|&units| units <= lent), "temporary buffers of a window at most");
+    // A window of segments is in flight at once: who packs waits for all of them, in a buffer each, and has no more.
+    let window = cut.segment.saturating_mul(cut.window.into()).min(cut.units);
+    for (rank, (stream, &lent)) in (0..).zip(streams.iter().zip(&stats.temp_peak)) {
+        match stream.direct() {
+            Some(_) => assert_eq!(lent, 0, "a direct stream needs no buffer"),
+            None if rank == root => assert!(lent <= window, "{lent} units lent at rank {rank}"),
+            None => assert_eq!(lent, window, "units lent at rank {rank}"),
+        }
+    }
     stats
 }
 
