@@ -9,14 +9,12 @@ use crate::endpoint::Rank;
 use crate::params::Config;
 use crate::topo::{Group, Hierarchy, LevelSpec, Network, Placement};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Groups of roots that are kept; a program with more roots than that makes them anew.
-const KEPT: usize = 16;
-
-/// The groups of one hierarchy with one leader, bottom to top.
-pub type Groups = Arc<[Group]>;
+/// Plans that are kept; a program with more roots than that makes the others anew at each call.
+const KEPT: usize = 64;
 
 /// One communicator.
 pub struct Comm {
@@ -26,10 +24,10 @@ pub struct Comm {
     config: &'static Config,
     place: OnceLock<Result<Placement, i32>>,
     plans: Mutex<Plans>,
+    /// For each operation, unordered and ordered, the plan used last (null: none yet).
+    last: [AtomicPtr<Plan>; 2 * Kind::ALL.len()],
     /// Of the operations on it.
     pub identities: Identities,
-    /// Nonblocking operations not yet complete.
-    pub outstanding: AtomicU64,
     /// Rooted calls so far, for flow control.
     rooted: AtomicU32,
 }
@@ -42,17 +40,38 @@ unsafe impl Sync for Comm {}
 #[derive(Default)]
 struct Plans {
     hierarchies: SmallVec<[(LevelSpec, bool, Arc<Hierarchy>); 2]>,
-    groups: Vec<(usize, Option<Rank>, Groups)>,
-    next: usize,
+    /// Never removed before the communicator goes: `Comm::last` and callers refer to them.
+    plans: Vec<Arc<Plan>>,
 }
 
-/// A hierarchy of the communicator.
-#[derive(Clone)]
+/// The caller's groups in a hierarchy of the communicator.
 pub struct Plan {
-    /// The caller's groups, bottom to top.
-    pub groups: Groups,
+    /// Which hierarchy, by number.
+    hierarchy: usize,
+    root: Option<Rank>,
+    /// Bottom to top.
+    pub groups: Vec<Group>,
     /// Whether the communicator's tree has one level only; the same on all ranks.
     pub flat: bool,
+}
+
+/// A plan, kept by the communicator or made for one call.
+pub enum PlanRef<'c> {
+    /// Kept.
+    Kept(&'c Plan),
+    /// Made for a root beyond those that are kept.
+    Made(Box<Plan>),
+}
+
+impl std::ops::Deref for PlanRef<'_> {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        match self {
+            PlanRef::Kept(plan) => plan,
+            PlanRef::Made(plan) => plan,
+        }
+    }
 }
 
 impl Comm {
@@ -67,8 +86,8 @@ impl Comm {
             config,
             place: OnceLock::new(),
             plans: Mutex::default(),
-            identities: Identities::default(),
-            outstanding: AtomicU64::new(0),
+            last: Default::default(),
+            identities: Identities::new(config),
             rooted: AtomicU32::new(0),
         }
     }
@@ -98,14 +117,27 @@ impl Comm {
         due(&self.rooted, self.config.flow_limit)
     }
 
-    /// The hierarchy for an operation. `ordered`: groups of consecutive ranks only.
-    pub fn plan(&self, kind: Kind, ordered: bool, root: Option<Rank>) -> Result<Plan, i32> {
-        self.plan_for(self.levels(kind), ordered, root)
+    /// The groups for an operation. `ordered`: groups of consecutive ranks only.
+    pub fn plan(&self, kind: Kind, ordered: bool, root: Option<Rank>) -> Result<PlanRef<'_>, i32> {
+        let last = &self.last[2 * kind as usize + usize::from(ordered)];
+        // SAFETY: null, or a plan of `self.plans`, which lives as long as the communicator. SYNC(the plan's contents): stored
+        // with release below.
+        if let Some(plan) = unsafe { last.load(Ordering::Acquire).as_ref() }
+            && plan.root == root
+        {
+            return Ok(PlanRef::Kept(plan));
+        }
+        let found = self.plan_for(self.levels(kind), ordered, root)?;
+        if let PlanRef::Kept(plan) = &found {
+            // SYNC(the plan's contents): read with acquire above.
+            last.store(ptr::from_ref(*plan).cast_mut(), Ordering::Release);
+        }
+        Ok(found)
     }
 
-    /// The hierarchy of these levels.
-    pub fn plan_for(&self, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> Result<Plan, i32> {
-        let place = self.place.get_or_init(|| self.find_place()).as_ref().map_err(|&code| code)?;
+    /// The groups in the hierarchy of these levels.
+    pub fn plan_for(&self, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> Result<PlanRef<'_>, i32> {
+        let place = self.place()?;
         let mut plans = self.plans();
         let index = match plans.hierarchies.iter().position(|(l, o, _)| l == levels && *o == ordered) {
             Some(index) => index,
@@ -115,20 +147,33 @@ impl Comm {
                 plans.hierarchies.len() - 1
             }
         };
-        let flat = plans.hierarchies[index].2.is_flat();
-        if let Some((.., groups)) = plans.groups.iter().find(|(i, r, _)| *i == index && *r == root) {
-            return Ok(Plan { groups: groups.clone(), flat });
+        let found = plans.plans.iter().find(|p| p.hierarchy == index && p.root == root).map(Arc::as_ptr);
+        if let Some(plan) = found {
+            // SAFETY: kept as long as the communicator.
+            return Ok(PlanRef::Kept(unsafe { &*plan }));
         }
-        let groups: Groups = plans.hierarchies[index].2.groups(root).into();
-        let entry = (index, root, groups.clone());
-        if plans.groups.len() < KEPT {
-            plans.groups.push(entry);
-        } else {
-            let next = plans.next % KEPT;
-            plans.groups[next] = entry;
-            plans.next += 1;
+        let hierarchy = &plans.hierarchies[index].2;
+        let groups = hierarchy.groups(root);
+        let plan = Plan { hierarchy: index, root, groups, flat: hierarchy.is_flat() };
+        if plans.plans.len() >= KEPT {
+            return Ok(PlanRef::Made(Box::new(plan)));
         }
-        Ok(Plan { groups, flat })
+        let plan = Arc::new(plan);
+        let kept = Arc::as_ptr(&plan);
+        plans.plans.push(plan);
+        // SAFETY: as above.
+        Ok(PlanRef::Kept(unsafe { &*kept }))
+    }
+
+    /// Where everybody sits; looked up at the first need.
+    pub fn place(&self) -> Result<&Placement, i32> {
+        self.place.get_or_init(|| self.find_place()).as_ref().map_err(|&code| code)
+    }
+
+    /// Whether processes of several jobs are in it.
+    pub fn is_of_several_jobs(&self) -> bool {
+        let own = placement::own_name();
+        self.names().is_ok_and(|names| names.iter().any(|n| n.job != own.job))
     }
 
     fn plans(&self) -> MutexGuard<'_, Plans> {
@@ -207,7 +252,7 @@ impl Comm {
             .filter(|(rank, _)| hosts[*rank as usize] == hosts[me])
             .map(|(rank, place)| (rank, place.locality))
             .collect();
-        Ok(Placement::new(self.rank, hosts, uppers, local, placement::hardware()))
+        Ok(Placement::new(self.rank, hosts, uppers, local, *placement::hardware()))
     }
 }
 

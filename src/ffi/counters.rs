@@ -7,7 +7,7 @@ use crate::topo::Level;
 use std::ffi::CString;
 use std::fmt::Write;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// An operation of the component; the values are those of `enum cr_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,21 +49,38 @@ static COUNTERS: [Counters; 4] = [const {
     }
 }; 4];
 
+/// Whether several threads may count at once (MPI_THREAD_MULTIPLE).
+static THREADS: AtomicBool = AtomicBool::new(true);
+
+/// Says whether several threads may count at once.
+pub fn set_threads(several: bool) {
+    THREADS.store(several, Ordering::Relaxed);
+}
+
+/// A locked addition costs more than all the rest of counting, and only several threads need it.
+fn add(counter: &AtomicU64, more: u64) {
+    if THREADS.load(Ordering::Relaxed) {
+        counter.fetch_add(more, Ordering::Relaxed);
+    } else {
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
+}
+
 /// A call that the component takes.
 pub fn handled(kind: Kind) {
-    COUNTERS[kind as usize].handled.fetch_add(1, Ordering::Relaxed);
+    add(&COUNTERS[kind as usize].handled, 1);
 }
 
 /// A call that goes to the component below.
 pub fn passed(kind: Kind) {
-    COUNTERS[kind as usize].passed.fetch_add(1, Ordering::Relaxed);
+    add(&COUNTERS[kind as usize].passed, 1);
 }
 
 /// A message sent at the level of this index.
 pub fn sent(kind: Kind, level: u8, bytes: usize) {
     let counters = &COUNTERS[kind as usize];
-    counters.messages[usize::from(level)].fetch_add(1, Ordering::Relaxed);
-    counters.bytes[usize::from(level)].fetch_add(bytes as u64, Ordering::Relaxed);
+    add(&counters.messages[usize::from(level)], 1);
+    add(&counters.bytes[usize::from(level)], bytes as u64);
 }
 
 /// The table that the shim registers; made once, kept for ever.

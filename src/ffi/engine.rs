@@ -9,6 +9,7 @@ use super::comm::Comm;
 
 use super::glue::{self, CR_ERR_INTERN, CR_ERR_NO_MEM, cr_call, ompi_request_t};
 use super::guard;
+use super::identity::Ticket;
 use super::operation::{self, Call, PASS};
 use super::{comm, counters};
 use crate::endpoint::Result;
@@ -31,6 +32,8 @@ struct Op {
     future: Pin<Box<dyn Future<Output = Result<()>> + Send>>,
     request: *mut ompi_request_t,
     comm: Arc<Comm>,
+    /// The identity of a nonblocking operation, to be given back.
+    ticket: Option<Ticket>,
     /// The outcome, where it is known before the request may be completed.
     outcome: Option<i32>,
 }
@@ -59,20 +62,36 @@ impl Op {
 
     /// Frees what the operation holds, then completes the request.
     fn finish(self) {
-        let Op { future, request, comm, outcome } = self;
-        drop(future);
-        comm.outstanding.fetch_sub(1, Ordering::Relaxed);
-        drop(comm);
+        let Op { future, request, comm, ticket, outcome } = self;
+        // Whatever happens to the future: somebody waits for the request.
+        guard::guard(|| {
+            drop(future);
+            if let Some(ticket) = ticket {
+                comm.identities.complete(ticket);
+            }
+            drop(comm);
+            0
+        });
         // SAFETY: the request of this operation, not completed before; nothing touches it from here on.
         unsafe { glue::cr_request_complete(request, outcome.unwrap_or(CR_ERR_INTERN as i32)) };
     }
 }
 
-/// A future that may go to another thread between polls.
+/// The future of an operation, which may go to another thread between polls.
 struct Sendable<F>(F);
 
-// SAFETY: only ever made of `operation::run` with an owned `Arc<Comm>`: all that lives across its awaits (endpoint, posts, temporary
-// buffers, spans, plans) is Send. The compiler cannot see it for types with a lifetime of their own (rust-lang/rust#102211).
+/// The only maker of [`Sendable`].
+fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Future<Output = Result<()>>> {
+    Sendable(async move {
+        if let Some(ticket) = identity.ticket {
+            comm.identities.turn(ticket).await;
+        }
+        operation::run(&comm, call, identity.first_tag, identity.synchronise).await
+    })
+}
+
+// SAFETY: only made by `sendable`: all that lives across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans,
+// plans) is Send. The compiler cannot see it for types with a lifetime of their own (rust-lang/rust#102211).
 unsafe impl<F> Send for Sendable<F> {}
 
 impl<F: Future> Future for Sendable<F> {
@@ -201,47 +220,48 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     if made.is_null() {
         return CR_ERR_NO_MEM as i32;
     }
-    match launch(comm, call, made, None) {
-        Ok(()) => {
-            // SAFETY: by the caller's promise.
-            unsafe { *request = made };
-            0
+    let identity = match call.is_empty() {
+        true => None,
+        false => {
+            let ticket = comm.identities.nonblocking(call.kind);
+            let synchronise = call.is_rooted() && comm.synchronise_now();
+            Some(Identity { ticket: Some(ticket), first_tag: ticket.first_tag, synchronise })
         }
-        Err(code) => {
-            // SAFETY: the user never saw it.
-            unsafe { glue::cr_request_discard(made) };
-            code
-        }
-    }
+    };
+    // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a one is completed by
+    // a later progress call.
+    launch(comm, call, made, identity, !call.has_derived_arguments());
+    // SAFETY: by the caller's promise.
+    unsafe { *request = made };
+    0
 }
 
-/// Makes the future, polls it once (which posts its first messages), and leaves the rest to the progress engine.
-fn launch(
-    comm: &Arc<Comm>,
-    call: Call,
-    request: *mut ompi_request_t,
-    persistent: Option<&Persistent>,
-) -> std::result::Result<(), i32> {
-    let mut op = if call.is_empty() {
-        Op { future: Box::pin(async { Ok(()) }), request, comm: comm.clone(), outcome: Some(0) }
-    } else {
-        let (first_tag, synchronise) = match persistent {
-            Some(p) => (p.first_tag, call.is_rooted() && comm::due(&p.starts, comm.config().flow_limit)),
-            None => (comm.identities.next_call(comm)?, call.is_rooted() && comm.synchronise_now()),
-        };
-        let held = comm.clone();
-        let future = Sendable(async move { operation::run(&held, call, first_tag, synchronise).await });
-        Op { future: Box::pin(future), request, comm: comm.clone(), outcome: None }
+/// What tells an operation's messages from others'.
+#[derive(Clone, Copy)]
+struct Identity {
+    ticket: Option<Ticket>,
+    first_tag: i32,
+    synchronise: bool,
+}
+
+/// Makes the future, polls it once (which posts its first messages), and leaves the rest to the progress engine. Without an identity
+/// there is nothing to do. `at_once`: the request may be completed before this returns.
+fn launch(comm: &Arc<Comm>, call: Call, request: *mut ompi_request_t, identity: Option<Identity>, at_once: bool) {
+    let mut op = match identity {
+        None => Op { future: Box::pin(async { Ok(()) }), request, comm: comm.clone(), ticket: None, outcome: Some(0) },
+        Some(identity) => Op {
+            future: Box::pin(sendable(comm.clone(), call, identity)),
+            request,
+            comm: comm.clone(),
+            ticket: identity.ticket,
+            outcome: None,
+        },
     };
-    comm.outstanding.fetch_add(1, Ordering::Relaxed);
-    // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a one is completed
-    // by a later progress call.
-    if op.poll() && (persistent.is_some() || !call.has_derived_arguments()) {
+    if op.poll() && at_once {
         op.finish();
     } else {
         push(op);
     }
-    Ok(())
 }
 
 /// The Rust half of a persistent request.
@@ -271,7 +291,7 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
     }
     let (identity, first_tag) = match call.is_empty() {
         true => (None, 0),
-        false => match comm.identities.next_init(comm) {
+        false => match comm.identities.persistent(comm) {
             Ok((identity, tag)) => (Some(identity), tag),
             Err(code) => return code,
         },
@@ -304,15 +324,22 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
 /// # Safety
 /// `half` is that of a live, inactive request.
 pub unsafe fn restart(half: *mut c_void) -> i32 {
-    // SAFETY: by the caller's promise; made in `init`.
-    let half = unsafe { &*half.cast::<Persistent>() };
-    counters::handled(half.call.kind);
+    // Nothing of the request is touched once it is launched: another thread may complete and free it.
+    let (comm, call, request, identity) = {
+        // SAFETY: by the caller's promise; made in `init`.
+        let half = unsafe { &*half.cast::<Persistent>() };
+        let identity = half.identity.map(|_| Identity {
+            ticket: None,
+            first_tag: half.first_tag,
+            synchronise: half.call.is_rooted() && comm::due(&half.starts, half.comm.config().flow_limit),
+        });
+        (half.comm.clone(), half.call, half.request, identity)
+    };
+    counters::handled(call.kind);
     // SAFETY: inactive, and ours to start.
-    unsafe { glue::cr_request_activate(half.request) };
-    match launch(&half.comm, half.call, half.request, Some(half)) {
-        Ok(()) => 0,
-        Err(code) => code,
-    }
+    unsafe { glue::cr_request_activate(request) };
+    launch(&comm, call, request, identity, true);
+    0
 }
 
 /// Frees the Rust half of a request.
@@ -347,10 +374,7 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     if call.is_empty() {
         return 0;
     }
-    let first_tag = match comm.identities.next_call(comm) {
-        Ok(tag) => tag,
-        Err(code) => return code,
-    };
+    let first_tag = comm.identities.blocking(call.kind);
     let synchronise = call.is_rooted() && comm.synchronise_now();
     drive(operation::run(comm, call, first_tag, synchronise)).map_or_else(operation::code, |()| 0)
 }

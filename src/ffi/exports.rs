@@ -41,8 +41,9 @@ pub unsafe extern "C" fn cr_counter_table(table: *mut *const cr_counter) -> usiz
 
 /// The component starts.
 #[unsafe(no_mangle)]
-pub extern "C" fn cr_component_init(_thread_multiple: i32) -> i32 {
+pub extern "C" fn cr_component_init(thread_multiple: i32) -> i32 {
     guard(|| {
+        counters::set_threads(thread_multiple != 0);
         startup::init();
         0
     })
@@ -85,6 +86,11 @@ pub unsafe extern "C" fn cr_comm_query(
             return 0;
         }
         let comm = Arc::new(Comm::new(handle, config));
+        // Processes of other jobs are asked for over the network: now, and not in the middle of a nonblocking call. An error
+        // is kept for the first collective.
+        if comm.is_of_several_jobs() {
+            let _ = comm.place();
+        }
         if world && comm.rank() == 0 {
             introduce(&comm);
         }
@@ -136,7 +142,7 @@ fn introduce(comm: &Comm) {
         localities: &localities,
         network,
         spec: &config.levels,
-        hw: placement::hardware(),
+        hw: *placement::hardware(),
         ordered: false,
     };
     if config.show.hierarchy {

@@ -14,12 +14,17 @@ use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuff
 use smallvec::SmallVec;
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::UnsafeCell;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 /// Alignment of temporary buffers: a cache line.
 const ALIGN: usize = 64;
+
+/// How long an operation that failed waits for its messages.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Something posted and not yet waited for. A null request is a free place.
 #[derive(Clone, Copy)]
@@ -37,7 +42,7 @@ struct Buffer {
 #[derive(Default)]
 struct State {
     posted: SmallVec<[Entry; 8]>,
-    spare: Vec<Buffer>,
+    spare: SmallVec<[Buffer; 2]>,
 }
 
 /// One operation's view of its communicator.
@@ -45,7 +50,8 @@ pub struct HostEndpoint {
     comm: *mut ompi_communicator_t,
     rank: Rank,
     size: u32,
-    kind: Kind,
+    /// Whose counters count; `None`: nobody's.
+    kind: Option<Kind>,
     dtype: Datatype,
     op: *mut ompi_op_t,
     first_tag: i32,
@@ -61,7 +67,7 @@ unsafe impl Send for HostEndpoint {}
 impl HostEndpoint {
     /// For an operation of `kind` on units of `dtype`, combined by `op`, with tags from `first_tag` downwards. The
     /// communicator outlives it: the operation holds its `Comm`.
-    pub fn new(comm: &Comm, kind: Kind, dtype: Datatype, op: *mut ompi_op_t, first_tag: i32) -> HostEndpoint {
+    pub fn new(comm: &Comm, kind: Option<Kind>, dtype: Datatype, op: *mut ompi_op_t, first_tag: i32) -> HostEndpoint {
         let (rank, size) = (comm.rank(), comm.size());
         HostEndpoint { comm: comm.handle(), rank, size, kind, dtype, op, first_tag, state: UnsafeCell::default() }
     }
@@ -79,6 +85,9 @@ impl HostEndpoint {
     fn register(&self, code: i32, request: *mut ompi_request_t, expected: Option<usize>) -> Post<'_> {
         if code != 0 {
             return Post { posted: PostState::Failed(code), ep: self };
+        }
+        if request.is_null() {
+            return Post { posted: PostState::Done, ep: self }; // a send that was complete at once
         }
         let entry = Entry { request, expected };
         let posted = &mut self.state().posted;
@@ -137,7 +146,9 @@ impl Endpoint for HostEndpoint {
     }
 
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
-        counters::sent(self.kind, tag.level, data.len() * self.dtype.info.size);
+        if let Some(kind) = self.kind {
+            counters::sent(kind, tag.level, data.len() * self.dtype.info.size);
+        }
         let mut request = ptr::null_mut();
         // SAFETY: the span is valid memory of the operation until the post is done (contract of `Endpoint`).
         let code = unsafe {
@@ -213,26 +224,48 @@ impl Endpoint for HostEndpoint {
     }
 }
 
+impl HostEndpoint {
+    /// After an error: cancels the receives and waits until nothing is in flight, so that the caller may give the user's buffers
+    /// back. A send to a process that is gone may never end: after [`PATIENCE`] what is left is left.
+    pub async fn settle(&self) {
+        let slots = 0..self.state().posted.len();
+        for slot in slots.clone() {
+            let entry = self.state().posted[slot];
+            if !entry.request.is_null() && entry.expected.is_some() {
+                // SAFETY: ours, and not finished; harmless if it is matched already.
+                unsafe { glue::cr_request_cancel(entry.request) };
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        poll_fn(|_| {
+            let mut in_flight = false;
+            for slot in slots.clone() {
+                in_flight |= self.test(slot).is_pending();
+            }
+            if in_flight && Instant::now() < deadline { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+}
+
 impl Drop for HostEndpoint {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         let mut in_flight = false;
         for entry in state.posted.iter().filter(|e| !e.request.is_null()) {
-            // SAFETY: the request is ours; a complete one is finished, another one is cancelled and left to Open MPI.
+            // SAFETY: the request is ours. Freeing one that is not complete is allowed: Open MPI frees it when it is.
             unsafe {
-                if entry.expected.is_some() && glue::cr_request_done(entry.request) == 0 {
+                let done = glue::cr_request_done(entry.request) != 0;
+                if !done && entry.expected.is_some() {
                     glue::cr_request_cancel(entry.request);
                 }
-                if glue::cr_request_done(entry.request) != 0 {
-                    let mut bytes = 0;
-                    glue::cr_request_finish(entry.request, &mut bytes);
-                } else {
-                    in_flight = true;
-                }
+                in_flight |= glue::cr_request_done(entry.request) == 0;
+                let mut bytes = 0;
+                glue::cr_request_finish(entry.request, &mut bytes);
             }
         }
         if in_flight {
-            // Only after an error: messages that are still under way may read or write these buffers.
+            // Only after an error or a panic: messages that are still under way may read or write these buffers.
             std::mem::forget(std::mem::take(&mut state.spare));
             return;
         }
@@ -245,6 +278,7 @@ impl Drop for HostEndpoint {
 
 enum PostState {
     Slot(usize),
+    Done,
     Failed(i32),
 }
 
@@ -261,6 +295,7 @@ impl Future for Post<'_> {
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
         match self.posted {
             PostState::Slot(slot) => self.ep.test(slot),
+            PostState::Done => Poll::Ready(Ok(())),
             PostState::Failed(code) => Poll::Ready(Err(Error::Mpi(code))),
         }
     }

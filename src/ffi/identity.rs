@@ -1,8 +1,13 @@
 //! Identities of operations: the tags that keep their messages apart.
 //!
-//! A call takes the next identity of its communicator: calls are made in the same order on all ranks, so all give one
-//! operation the same identity. Identities of calls come round again after many calls; by then the earlier operation is
-//! long over, since no more than half of them may be outstanding.
+//! A call takes the next identity of its *series*, of which a communicator has one per operation and mode (blocking,
+//! nonblocking). Within a series calls are made in the same order on all ranks, so all give one operation the same
+//! identity. Across series they need not be: Open MPI itself calls our Iallreduce from its progress engine, at a
+//! different moment on each rank, while a communicator is duplicated (MPI_Comm_idup).
+//!
+//! Identities come round again. Two operations with the same tags are told apart by the order of posting, which is the
+//! same on all ranks if each of them posts the later one only when the earlier one is complete *there*. Blocking calls
+//! do so by themselves, nonblocking ones wait for their [`turn`](Identities::turn).
 //!
 //! A persistent operation keeps its identity until its request is freed, which each rank does when it likes. When all
 //! identities have been given out, the ranks agree, inside the initialisation (which MPI lets synchronise), which of
@@ -16,21 +21,41 @@ use super::glue::{self, CR_ERR_OTHER};
 use super::host::HostEndpoint;
 use super::{operation, startup};
 use crate::endpoint::{Endpoint, MAX_LANES, PHASES, Result, Span, Tag, TempBuffer};
+use crate::params::Config;
 use crate::topo::Level;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
+use std::future::poll_fn;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 /// Tags of one operation.
 const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;
+/// Series of a communicator: operations times modes.
+const SERIES: usize = 2 * Kind::ALL.len();
 
 /// The identities of one communicator.
-#[derive(Default)]
 pub struct Identities {
-    /// Calls so far of blocking and nonblocking operations.
-    calls: AtomicU64,
+    /// First tag of all calls; tags go downwards.
+    first_call: i32,
+    /// Identities of a series, a power of two.
+    calls: u64,
+    series: [Series; SERIES],
+    /// First tag of persistent operations.
+    first_init: i32,
+    /// Identities of persistent operations.
+    persistent: u64,
     inits: Mutex<Inits>,
+}
+
+#[derive(Default)]
+struct Series {
+    next: AtomicU64,
+    /// Number of the oldest call that is not complete here (nonblocking series only).
+    oldest: AtomicU64,
+    /// Whether the calls from `oldest` on are complete.
+    complete: Mutex<VecDeque<bool>>,
 }
 
 /// Persistent operations.
@@ -44,84 +69,126 @@ struct Inits {
     live: HashSet<u64>,
 }
 
-/// First tag, and how many operations have tags of their own. Collective tags are negative; the ranges of Open MPI's own
-/// collectives begin at −10 and grow downwards, so ours begin half-way to the largest tag.
-fn space(comm: &Comm, persistent: bool) -> (i32, u64) {
-    // SAFETY: reads a number of the selected PML.
-    let largest = unsafe { glue::cr_max_tag() }.clamp(1 << 15, 1 << 30);
-    let quarter = largest.min(comm.config().max_tag.unwrap_or(largest)) / 4;
-    let first = if persistent { -3 * quarter } else { -2 * quarter };
-    (first, quarter as u64 / TAGS)
+/// The identity of a nonblocking call.
+#[derive(Clone, Copy)]
+pub struct Ticket {
+    series: usize,
+    number: u64,
+    /// First tag of the operation.
+    pub first_tag: i32,
 }
 
-fn first_tag(space: (i32, u64), identity: u64) -> i32 {
-    space.0 - (identity * TAGS) as i32
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Identities {
-    fn inits(&self) -> MutexGuard<'_, Inits> {
-        self.inits.lock().unwrap_or_else(PoisonError::into_inner)
+    /// For a communicator. Collective tags are negative; the ranges of Open MPI's own collectives begin at −10 and grow
+    /// downwards, so ours begin half-way to the largest tag.
+    pub fn new(config: &Config) -> Identities {
+        // SAFETY: reads a number of the selected PML.
+        let largest = unsafe { glue::cr_max_tag() }.clamp(1 << 15, 1 << 30);
+        let quarter = largest.min(config.max_tag.unwrap_or(largest)) / 4;
+        let persistent = quarter as u64 / TAGS;
+        let calls = persistent / SERIES as u64;
+        Identities {
+            first_call: -2 * quarter,
+            calls: 1 << calls.ilog2(),
+            series: Default::default(),
+            first_init: -3 * quarter,
+            persistent,
+            inits: Mutex::default(),
+        }
     }
 
-    /// The first tag of the operation that is being called; its tags go downwards from there. `Err` where so many operations
-    /// are outstanding that tags could repeat among them.
-    pub fn next_call(&self, comm: &Comm) -> std::result::Result<i32, i32> {
-        let space = space(comm, false);
-        if comm.outstanding.load(Ordering::Relaxed) >= space.1 / 2 {
-            startup::print(&format!(
-                "coll/rust: more than {} nonblocking collectives are outstanding on one communicator, which is what the \
-                 point-to-point layer has tags for; complete some first",
-                space.1 / 2
-            ));
-            return Err(CR_ERR_OTHER as i32);
+    fn call_tag(&self, series: usize, number: u64) -> i32 {
+        let identity = series as u64 * self.calls + (number & (self.calls - 1));
+        self.first_call - (identity * TAGS) as i32
+    }
+
+    /// The first tag of the blocking operation that is being called; its tags go downwards from there.
+    pub fn blocking(&self, kind: Kind) -> i32 {
+        let series = 2 * kind as usize;
+        self.call_tag(series, self.series[series].next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The identity of the nonblocking operation that is being called. To be given back by [`complete`](Self::complete).
+    pub fn nonblocking(&self, kind: Kind) -> Ticket {
+        let index = 2 * kind as usize + 1;
+        let series = &self.series[index];
+        let mut complete = lock(&series.complete);
+        let number = series.next.fetch_add(1, Ordering::Relaxed);
+        complete.push_back(false);
+        Ticket { series: index, number, first_tag: self.call_tag(index, number) }
+    }
+
+    /// Waits until no earlier operation that has the same tags is under way here.
+    pub async fn turn(&self, ticket: Ticket) {
+        let oldest = &self.series[ticket.series].oldest;
+        poll_fn(|_| match ticket.number < oldest.load(Ordering::Acquire) + self.calls {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
+    /// The operation of this ticket is complete here.
+    pub fn complete(&self, ticket: Ticket) {
+        let series = &self.series[ticket.series];
+        let mut complete = lock(&series.complete);
+        let mut oldest = series.oldest.load(Ordering::Relaxed);
+        if let Some(slot) = complete.get_mut((ticket.number - oldest) as usize) {
+            *slot = true;
         }
-        Ok(first_tag(space, self.calls.fetch_add(1, Ordering::Relaxed) % space.1))
+        while complete.front() == Some(&true) {
+            complete.pop_front();
+            oldest += 1;
+        }
+        series.oldest.store(oldest, Ordering::Release);
     }
 
     /// Identity and first tag of the persistent operation that is being initialised. May synchronise.
-    pub fn next_init(&self, comm: &Comm) -> std::result::Result<(u64, i32), i32> {
-        let space = space(comm, true);
-        let mut inits = self.inits();
-        let identity = if inits.fresh < space.1 {
+    pub fn persistent(&self, comm: &Comm) -> std::result::Result<(u64, i32), i32> {
+        let mut inits = lock(&self.inits);
+        let identity = if inits.fresh < self.persistent {
             inits.fresh += 1;
             inits.fresh - 1
         } else {
             if inits.agreed.is_empty() {
                 let used: Vec<u64> = inits.live.iter().copied().collect();
                 drop(inits); // no lock is held while others' progress runs
-                let free = self.agree(comm, space.1, &used)?;
-                inits = self.inits();
+                let free = self.agree(comm, &used)?;
+                inits = lock(&self.inits);
                 inits.agreed = free;
             }
             let Some(identity) = inits.agreed.pop() else {
                 startup::print(&format!(
                     "coll/rust: {} persistent collectives are alive on one communicator, as many as the point-to-point layer \
                      has tags for; free some first",
-                    space.1
+                    self.persistent
                 ));
                 return Err(CR_ERR_OTHER as i32);
             };
             identity
         };
         inits.live.insert(identity);
-        Ok((identity, first_tag(space, identity)))
+        Ok((identity, self.first_init - (identity * TAGS) as i32))
     }
 
-    /// The request of this identity was freed here.
+    /// The request of this persistent identity was freed here.
     pub fn free(&self, identity: u64) {
-        self.inits().live.remove(&identity);
+        lock(&self.inits).live.remove(&identity);
     }
 
-    /// The identities that no rank uses, descending. Takes a call's identity for itself.
-    fn agree(&self, comm: &Comm, identities: u64, used: &[u64]) -> std::result::Result<Vec<u64>, i32> {
-        let mut bits = vec![0u8; (identities as usize).div_ceil(8)];
+    /// The persistent identities that no rank uses, descending.
+    fn agree(&self, comm: &Comm, used: &[u64]) -> std::result::Result<Vec<u64>, i32> {
+        let mut bits = vec![0u8; (self.persistent as usize).div_ceil(8)];
         for &identity in used {
             bits[identity as usize / 8] |= 1 << (identity % 8);
         }
-        let tag = self.next_call(comm)?;
-        let ep = HostEndpoint::new(comm, Kind::Barrier, Datatype::BYTES, ptr::null_mut(), tag);
+        let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), self.blocking(Kind::Barrier));
         engine::drive(union(&ep, &mut bits)).map_err(operation::code)?;
-        Ok((0..identities).rev().filter(|&i| bits[i as usize / 8] & (1 << (i % 8)) == 0).collect())
+        Ok((0..self.persistent).rev().filter(|&i| bits[i as usize / 8] & (1 << (i % 8)) == 0).collect())
     }
 }
 

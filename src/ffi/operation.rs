@@ -122,123 +122,129 @@ pub fn code(error: Error) -> i32 {
 
 /// Runs `call` with tags from `first_tag` downwards. `synchronise`: with a barrier first (flow control).
 pub async fn run(comm: &Comm, call: Call, first_tag: i32, synchronise: bool) -> Result<()> {
-    let config = comm.config();
+    let (units, op) = match call.kind {
+        Kind::Bcast | Kind::Barrier => (Datatype::BYTES, ptr::null_mut()),
+        Kind::Reduce | Kind::Allreduce => (call.units, call.op),
+    };
+    let ep = HostEndpoint::new(comm, Some(call.kind), units, op, first_tag);
+    let result = run_over(&ep, comm, &call, synchronise).await;
+    if result.is_err() {
+        ep.settle().await;
+    }
+    result
+}
+
+async fn run_over(ep: &HostEndpoint, comm: &Comm, call: &Call, synchronise: bool) -> Result<()> {
     if synchronise {
         let plan = comm.plan(Kind::Barrier, false, None).map_err(Error::Mpi)?;
-        let ep = HostEndpoint::new(comm, call.kind, Datatype::BYTES, ptr::null_mut(), first_tag);
-        hier::barrier::synchronise(&job(&ep, &plan, 0, 1, config, true)).await?;
+        hier::barrier::synchronise(&job(ep, &plan, comm, Amount::NONE)).await?;
     }
     match call.kind {
-        Kind::Bcast => bcast(comm, call, config, first_tag).await,
-        Kind::Reduce => reduce(comm, call, config, first_tag).await,
-        Kind::Allreduce => allreduce(comm, call, config, first_tag).await,
-        Kind::Barrier => barrier(comm, config, first_tag).await,
+        Kind::Bcast => bcast(ep, comm, call).await,
+        Kind::Reduce => reduce(ep, comm, call).await,
+        Kind::Allreduce => allreduce(ep, comm, call).await,
+        Kind::Barrier => {
+            let plan = comm.plan(Kind::Barrier, false, None).map_err(Error::Mpi)?;
+            let spec = &comm.config().barrier.algorithm;
+            hier::barrier::barrier(&job(ep, &plan, comm, Amount::NONE), spec).await
+        }
     }
 }
 
-fn job<'a>(
-    ep: &'a HostEndpoint,
-    plan: &'a Plan,
+/// How much data, and how it may be treated.
+#[derive(Clone, Copy)]
+struct Amount {
     bytes: usize,
     segment: usize,
-    config: &Config,
     commutative: bool,
-) -> Job<'a, HostEndpoint> {
-    Job { ep, groups: &plan.groups, bytes, segment, window: config.window, commutative }
+    divisible: bool,
 }
 
-async fn bcast(comm: &Comm, call: Call, config: &Config, first_tag: i32) -> Result<()> {
+impl Amount {
+    /// No data.
+    const NONE: Amount = Amount { bytes: 0, segment: 1, commutative: true, divisible: true };
+}
+
+fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount: Amount) -> Job<'a, HostEndpoint> {
+    let Amount { bytes, segment, commutative, divisible } = amount;
+    Job { ep, groups: &plan.groups, bytes, segment, window: comm.config().window, commutative, divisible }
+}
+
+async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+    let config = comm.config();
     let plan = comm.plan(Kind::Bcast, false, Some(call.root)).map_err(Error::Mpi)?;
     let stream = HostStream::new(call.units, call.count, call.receive);
-    let segment = segment_size(config.bcast.segment_size, stream.len(), comm.size() as usize, plan.flat);
-    let ep = HostEndpoint::new(comm, call.kind, Datatype::BYTES, ptr::null_mut(), first_tag);
-    let job = job(&ep, &plan, stream.len(), segment.min(LONGEST), config, true);
+    let bytes = stream.len();
+    let segment = segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.flat).min(LONGEST);
+    let job = job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE });
     hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, comm.rank() == call.root).await
 }
 
-/// Elements in a segment. Every rank finds the same: predefined operations are only defined on predefined types, so all ranks
-/// have the same element size. With a user-defined one, ranks may describe the same data by elements of different sizes, so
-/// the message stays whole.
-fn elements_per_segment(call: &Call, setting: Option<usize>, ranks: u32, flat: bool) -> usize {
-    if !call.intrinsic {
-        return call.count.max(1);
-    }
-    let bytes = segment_size(setting, call.bytes(), ranks as usize, flat).min(LONGEST);
-    (bytes / call.units.info.size.max(1)).max(1)
+/// The amount of a reduction. Every rank finds the same segments: predefined operations are only defined on predefined
+/// types, so all ranks have the same element size. With a user-defined one, ranks may describe the same data by elements of
+/// different sizes, so the message stays whole.
+fn amount(call: &Call, comm: &Comm, setting: Option<usize>, flat: bool) -> Amount {
+    let commutative = call.commutative && !comm.config().reproducible;
+    let segment = match call.intrinsic {
+        false => call.count,
+        true => {
+            let bytes = segment_size(setting, call.bytes(), comm.size() as usize, flat).min(LONGEST);
+            bytes / call.units.info.size.max(1)
+        }
+    };
+    Amount { bytes: call.bytes(), segment: segment.max(1), commutative, divisible: call.intrinsic }
 }
 
-/// How values are combined: whether operands may be exchanged, and (in reproducible mode) the levels and algorithm that
-/// replace those of the parameters, so that the expression depends on the number of ranks only.
-struct Combination<'a> {
-    commutative: bool,
-    fixed: Option<(&'a LevelSpec, &'a Spec<Reduce>)>,
-}
-
-fn combination<'a>(call: &Call, config: &Config, fixed: &'a (LevelSpec, Spec<Reduce>)) -> Combination<'a> {
-    Combination {
-        commutative: call.commutative && !config.reproducible,
-        fixed: config.reproducible.then_some((&fixed.0, &fixed.1)),
-    }
-}
-
+/// In reproducible mode the levels and the algorithm of the parameters give way to one tree, whose expression depends on the
+/// number of ranks only.
 fn fixed_tree() -> (LevelSpec, Spec<Reduce>) {
     (LevelSpec::List(Vec::new()), Spec::everywhere(Reduce::Knomial(2)))
 }
 
-async fn reduce(comm: &Comm, call: Call, config: &Config, first_tag: i32) -> Result<()> {
+async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+    let config = comm.config();
     let is_root = comm.rank() == call.root;
-    let fixed = fixed_tree();
-    let how = combination(&call, config, &fixed);
-    let ordered = !how.commutative;
-    let (plan, spec) = match how.fixed {
-        Some((levels, spec)) => (comm.plan_for(levels, ordered, Some(call.root)), spec),
-        None => (comm.plan(Kind::Reduce, ordered, Some(call.root)), &config.reduce.algorithm),
-    };
-    let plan = plan.map_err(Error::Mpi)?;
-    let ep = HostEndpoint::new(comm, call.kind, call.units, call.op, first_tag);
-    let segment = elements_per_segment(&call, config.reduce.segment_size, comm.size(), plan.flat);
-    let job = job(&ep, &plan, call.bytes(), segment, config, how.commutative);
     let target = is_root.then(|| call.elements(call.receive));
     let input = match call.in_place && is_root {
         true => Value::owned(call.elements(call.receive)),
         false => Value::borrowed(call.elements(call.send)),
     };
-    hier::reduce::reduce(&job, spec, input, target).await
+    let setting = config.reduce.segment_size;
+    if config.reproducible {
+        let (levels, spec) = fixed_tree();
+        let plan = comm.plan_for(&levels, true, Some(call.root)).map_err(Error::Mpi)?;
+        let job = job(ep, &plan, comm, amount(call, comm, setting, plan.flat));
+        return hier::reduce::reduce(&job, &spec, input, target).await;
+    }
+    let plan = comm.plan(Kind::Reduce, !call.commutative, Some(call.root)).map_err(Error::Mpi)?;
+    let job = job(ep, &plan, comm, amount(call, comm, setting, plan.flat));
+    hier::reduce::reduce(&job, &config.reduce.algorithm, input, target).await
 }
 
-async fn allreduce(comm: &Comm, call: Call, config: &Config, first_tag: i32) -> Result<()> {
-    let fixed = fixed_tree();
-    let how = combination(&call, config, &fixed);
-    let ep = HostEndpoint::new(comm, call.kind, call.units, call.op, first_tag);
+async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+    let config = comm.config();
     let target = call.elements(call.receive);
     let input = match call.in_place {
         true => Value::owned(target),
         false => Value::borrowed(call.elements(call.send)),
     };
     let setting = config.allreduce.segment_size;
-    if let Some((levels, spec)) = how.fixed {
+    if config.reproducible {
         // The fixed tree, then the fastest way down.
-        let up = comm.plan_for(levels, true, None).map_err(Error::Mpi)?;
+        let (levels, spec) = fixed_tree();
+        let up = comm.plan_for(&levels, true, None).map_err(Error::Mpi)?;
         let down = comm.plan(Kind::Allreduce, false, None).map_err(Error::Mpi)?;
-        let segment = elements_per_segment(&call, setting, comm.size(), down.flat);
-        let job = job(&ep, &up, call.bytes(), segment, config, false);
-        return hier::allreduce::two_trees(&job, &down.groups, spec, &config.bcast.algorithm, input, target).await;
+        let job = job(ep, &up, comm, amount(call, comm, setting, down.flat));
+        return hier::allreduce::two_trees(&job, &down.groups, &spec, &config.bcast.algorithm, input, target).await;
     }
-    let plan = comm.plan(Kind::Allreduce, !how.commutative, None).map_err(Error::Mpi)?;
-    let segment = elements_per_segment(&call, setting, comm.size(), plan.flat);
-    let job = job(&ep, &plan, call.bytes(), segment, config, how.commutative);
+    let plan = comm.plan(Kind::Allreduce, !call.commutative, None).map_err(Error::Mpi)?;
+    let job = job(ep, &plan, comm, amount(call, comm, setting, plan.flat));
     let specs = Specs {
         allreduce: &config.allreduce.algorithm,
         reduce: &config.reduce.algorithm,
         bcast: &config.bcast.algorithm,
     };
     hier::allreduce::allreduce(&job, &specs, input, target).await
-}
-
-async fn barrier(comm: &Comm, config: &Config, first_tag: i32) -> Result<()> {
-    let plan = comm.plan(Kind::Barrier, false, None).map_err(Error::Mpi)?;
-    let ep = HostEndpoint::new(comm, Kind::Barrier, Datatype::BYTES, ptr::null_mut(), first_tag);
-    hier::barrier::barrier(&job(&ep, &plan, 0, 1, config, true), &config.barrier.algorithm).await
 }
 
 /// What a call is answered with where the parameters leave it to the component below.

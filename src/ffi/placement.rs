@@ -9,7 +9,7 @@ use crate::endpoint::Rank;
 use crate::topo::{Hardware, Locality, Modules};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Lines of a card before the parameters: host and locality.
 pub const CARD_LINES: usize = 2;
@@ -72,7 +72,8 @@ fn ask(name: &cr_proc) -> Result<(String, String), i32> {
     Ok((host.to_string_lossy().into_owned(), locality.to_string_lossy().into_owned()))
 }
 
-/// The first lines of this process's card.
+/// The first lines of this process's card. Without a host where the runtime does not tell it: then nobody can place this process,
+/// and [`places`] says so.
 pub fn own_card() -> String {
     let (host, locality) = ask(&own_name()).unwrap_or_default();
     format!("{host}\n{locality}\n")
@@ -86,25 +87,48 @@ pub fn from_card(name: &cr_proc) -> Result<(String, String), i32> {
     Ok((host.to_owned(), locality.to_owned()))
 }
 
-/// Where the processes sit, in their order; and the names of the hosts by number.
+/// Looks up one process. Every rank must find the same host for it, so an unknown one is an error, not a guess.
+fn look_up(name: &cr_proc, own_job: u32) -> Result<(String, String), String> {
+    let answer = if name.job == own_job { ask(name) } else { from_card(name) };
+    // The runtime may not have told us the hosts of other nodes: the process itself has.
+    let answer = match answer {
+        Ok((host, _)) if host.is_empty() => from_card(name),
+        answer => answer,
+    };
+    match answer {
+        Ok((host, _)) if host.is_empty() => {
+            Err(format!("rank {} of job {} does not know which host it runs on", name.rank, name.job))
+        }
+        Ok(found) => Ok(found),
+        Err(code) => Err(format!("cannot find out where rank {} of job {} runs (error {code})", name.rank, name.job)),
+    }
+}
+
+/// Where the processes sit, in their order.
 pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
     let own = own_name();
-    let mut guard = known();
-    let known = guard.get_or_insert_default();
     let mut places = Vec::with_capacity(names.len());
-    for name in names {
-        let key = (name.job, name.rank);
-        if let Some(&place) = known.places.get(&key) {
-            places.push(place);
-            continue;
+    let mut missing = Vec::new();
+    {
+        let mut guard = known();
+        let known = guard.get_or_insert_default();
+        for (i, name) in names.iter().enumerate() {
+            let place = known.places.get(&(name.job, name.rank)).copied();
+            if place.is_none() {
+                missing.push(i);
+            }
+            places.push(place.unwrap_or(Place { host: 0, locality: Locality::default() }));
         }
-        let answer = if name.job == own.job { ask(name) } else { from_card(name) };
-        let (host, locality) = answer.map_err(|code| {
-            format!("cannot find out where rank {} of job {} runs (error {code})", name.rank, name.job)
-        })?;
+    }
+    // The lock is not held while the runtime is asked: that may take time, and may run progress.
+    for i in missing {
+        let name = &names[i];
+        let (host, locality) = look_up(name, own.job)?;
+        let mut guard = known();
+        let known = guard.get_or_insert_default();
         let place = Place { host: known.number(&host), locality: Locality::parse(&locality) };
-        known.places.insert(key, place);
-        places.push(place);
+        known.places.insert((name.job, name.rank), place);
+        places[i] = place;
     }
     Ok(places)
 }
@@ -115,21 +139,22 @@ pub fn host_name(number: u32) -> String {
 }
 
 /// The shape of this node.
-pub fn hardware() -> Hardware {
-    let level = |level: glue::cr_hw| {
-        let (mut modules, mut cores) = (0, 0);
-        // SAFETY: fills in ours.
-        let code = unsafe { glue::cr_hw_level(level as i32, &mut modules, &mut cores) };
-        match code {
-            0 => Modules { modules: modules.max(0) as u32, cores: cores.max(0) as u32 },
-            _ => Modules::default(),
-        }
-    };
-    Hardware {
-        l2: level(glue::CR_HW_L2),
-        l3: level(glue::CR_HW_L3),
-        numa: level(glue::CR_HW_NUMA),
-        socket: level(glue::CR_HW_SOCKET),
+pub fn hardware() -> &'static Hardware {
+    static HARDWARE: OnceLock<Hardware> = OnceLock::new();
+    HARDWARE.get_or_init(|| Hardware {
+        l2: modules(glue::CR_HW_L2),
+        l3: modules(glue::CR_HW_L3),
+        numa: modules(glue::CR_HW_NUMA),
+        socket: modules(glue::CR_HW_SOCKET),
+    })
+}
+
+fn modules(level: glue::cr_hw) -> Modules {
+    let (mut modules, mut cores) = (0, 0);
+    // SAFETY: fills in ours.
+    match unsafe { glue::cr_hw_level(level as i32, &mut modules, &mut cores) } {
+        0 => Modules { modules: modules.max(0) as u32, cores: cores.max(0) as u32 },
+        _ => Modules::default(),
     }
 }
 

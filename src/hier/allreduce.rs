@@ -42,6 +42,9 @@ pub async fn allreduce<E: Endpoint>(job: &Job<'_, E>, specs: &Specs<'_>, input: 
 
         // Who is not in the topmost group has handed in its value and waits for the way down.
         let (Some(value), Some(group)) = (partial, top) else {
+            if let Some(value) = partial {
+                settle(job.ep, value, target); // a communicator of one
+            }
             return down(job, specs.bcast, lane, target, total).await;
         };
         let stage = job.stage(group, lane, phase::TOP);

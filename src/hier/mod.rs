@@ -45,6 +45,8 @@ pub struct Job<'a, E> {
     pub window: u8,
     /// Whether operands may be exchanged (true where nothing is combined).
     pub commutative: bool,
+    /// Whether all ranks cut the units alike (false: a user-defined operation, whose elements may differ in size).
+    pub divisible: bool,
 }
 
 impl<'a, E: Endpoint> Job<'a, E> {
@@ -61,6 +63,7 @@ impl<'a, E: Endpoint> Job<'a, E> {
             bytes: self.bytes,
             segments: lanes::segments(units, self.segment),
             commutative: self.commutative,
+            divisible: self.divisible,
         }
     }
 }

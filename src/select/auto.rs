@@ -29,7 +29,7 @@ pub(super) fn reduce(facts: &Facts) -> Reduce {
     match facts {
         Facts { members: 0..=2, .. } => Reduce::Knomial(2),
         _ if fills_chain(facts) => Reduce::Chain,
-        Facts { commutative: true, segments: 1, bytes, members, .. } if *bytes >= LARGE && *members >= 4 => {
+        Facts { segments: 1, bytes, members, .. } if facts.free() && *bytes >= LARGE && *members >= 4 => {
             Reduce::ReduceScatterGather
         }
         Facts { level, bytes, .. } if is_memory(*level) && *bytes < LARGE => Reduce::Knomial(4),
@@ -39,7 +39,7 @@ pub(super) fn reduce(facts: &Facts) -> Reduce {
 
 pub(super) fn allreduce(facts: &Facts) -> Allreduce {
     match facts {
-        Facts { commutative: true, bytes, members, .. } if *bytes >= LARGE && *members > 2 => Allreduce::Rabenseifner,
+        Facts { bytes, members, .. } if facts.free() && *bytes >= LARGE && *members > 2 => Allreduce::Rabenseifner,
         _ => Allreduce::RecursiveDoubling,
     }
 }

@@ -70,6 +70,15 @@ pub struct Facts {
     pub segments: usize,
     /// Whether operands may be exchanged.
     pub commutative: bool,
+    /// Whether all ranks cut the data alike.
+    pub divisible: bool,
+}
+
+impl Facts {
+    /// Whether an algorithm may combine parts of the data in any order.
+    fn free(&self) -> bool {
+        self.commutative && self.divisible
+    }
 }
 
 impl Spec<Bcast> {
@@ -80,10 +89,11 @@ impl Spec<Bcast> {
 }
 
 impl Spec<Reduce> {
-    /// The reduction for a group. An algorithm that exchanges operands gives way to the k-nomial tree where they do not commute.
+    /// The reduction for a group. An algorithm that exchanges operands or cuts the data
+    /// gives way to the k-nomial tree where that must not be.
     pub fn choose(&self, facts: &Facts) -> Reduce {
         match self.at(facts.level) {
-            Some(Reduce::ReduceScatterGather) if !facts.commutative => Reduce::Knomial(2),
+            Some(Reduce::ReduceScatterGather) if !facts.free() => Reduce::Knomial(2),
             Some(choice) => choice,
             None => auto::reduce(facts),
         }
@@ -91,11 +101,11 @@ impl Spec<Reduce> {
 }
 
 impl Spec<Allreduce> {
-    /// The composition; `facts` are those of the topmost group. Where operands do not commute, recursive doubling stands in
-    /// for the algorithms that exchange them.
+    /// The composition; `facts` are those of the topmost group. Where operands do not commute or the
+    /// data must not be cut, recursive doubling stands in for the algorithms that do so.
     pub fn choose(&self, facts: &Facts) -> Allreduce {
         match self.at(facts.level) {
-            Some(Allreduce::Rabenseifner | Allreduce::Ring) if !facts.commutative => Allreduce::RecursiveDoubling,
+            Some(Allreduce::Rabenseifner | Allreduce::Ring) if !facts.free() => Allreduce::RecursiveDoubling,
             Some(choice) => choice,
             None => auto::allreduce(facts),
         }
@@ -124,17 +134,22 @@ mod tests {
     use super::*;
     use crate::topo::Level;
 
-    const FACTS: Facts = Facts { level: Level::Node, members: 8, bytes: 1 << 20, segments: 8, commutative: false };
+    const FACTS: Facts =
+        Facts { level: Level::Node, members: 8, bytes: 1 << 20, segments: 8, commutative: false, divisible: true };
 
     #[test]
     fn operands_that_do_not_commute_never_meet_an_algorithm_that_exchanges_them() {
         for text in ["auto", "reduce_scatter_gather", "node:reduce_scatter_gather"] {
             let spec = Spec::<Reduce>::parse(text).unwrap();
             assert_ne!(spec.choose(&FACTS), Reduce::ReduceScatterGather);
+            let whole = Facts { commutative: true, divisible: false, ..FACTS };
+            assert_ne!(spec.choose(&whole), Reduce::ReduceScatterGather);
         }
         for text in ["auto", "ring", "rabenseifner"] {
             let spec = Spec::<Allreduce>::parse(text).unwrap();
             assert!(matches!(spec.choose(&FACTS), Allreduce::RecursiveDoubling | Allreduce::ReduceBcast));
+            let whole = Facts { commutative: true, divisible: false, ..FACTS };
+            assert!(matches!(spec.choose(&whole), Allreduce::RecursiveDoubling | Allreduce::ReduceBcast));
         }
     }
 

@@ -5,7 +5,8 @@
 //! In the second phase the finished chunks go round once.
 //!
 //! Cost: 2 (p − 1) steps of n/p units, 2 (p − 1)/p · n units and (p − 1)/p · n combinations per member: the least traffic
-//! there is. Requirements: a commutative operation.
+//! there is. Requirements: a commutative operation,
+//! p ≥ 2.
 //! Source: Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009.
 
 use crate::algo::Stage;
