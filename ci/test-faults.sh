@@ -176,6 +176,19 @@ for pair in levels:none:node bcast_algorithm:flat:chain allreduce_segment_size:1
 done
 refuse "one of four ranks differs" 'coll_rust_levels.*none' -- "${mpirun[@]}" -n 3 "$scratch/hello" : -n 1 env OMPI_MCA_coll_rust_levels=none "$scratch/hello"
 
+# ---------------------------------------------------------------- a rank without the component
+
+missing='rank [0-9]+ .*has the component, but rank %s has not'
+for option in -x env; do
+    without=("$option" 'OMPI_MCA_coll=^rust')
+    # shellcheck disable=SC2059 # the rank goes into the pattern
+    refuse "the first of three ranks excludes the component by $option" "$(printf "$missing" 0)" -- "${mpirun[@]}" \
+        -n 1 "${without[@]}" "$scratch/hello" : -n 2 "$scratch/hello"
+    # shellcheck disable=SC2059
+    refuse "the last of three ranks excludes the component by $option" "$(printf "$missing" 2)" -- "${mpirun[@]}" \
+        -n 2 "$scratch/hello" : -n 1 "${without[@]}" "$scratch/hello"
+done
+
 # ---------------------------------------------------------------- the network file
 
 network() {
@@ -186,11 +199,11 @@ network() {
 host=$(hostname)
 refuse "missing network file" "$scratch/none" "OMPI_MCA_coll_rust_network_file=$scratch/none" -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "network file is a folder" "$scratch" "OMPI_MCA_coll_rust_network_file=$scratch" -- "${mpirun[@]}" -n 2 "$scratch/hello"
-network "malformed network file" 'network:2(:[0-9]+)?\b|line 2' "$host s1\nlonely\n"
-network "malformed Slurm file, line and column" 'network:2:[0-9]+|line 2,? column [0-9]+' "SwitchName=s0 Nodes=$host\nSwitchName=s1 Nodes=node[01-\n"
+network "malformed network file" "network:2:3: .*'lonely'" "$host s1\n  lonely\n"
+network "malformed Slurm file" 'network:2:25: .*\[' "SwitchName=s0 Nodes=$host\nSwitchName=s1 Nodes=node[01-\n"
 network "node not in the network file" "$host" "another-node s1\n"
-network "cycle in the network file" 'cycle|itself|loop' "SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=c Nodes=$host\n"
-network "node named twice in the network file" "$host" "$host s1\n$host s2\n"
+network "cycle in the network file" 'network:[12]:[0-9]+: .*(cycle|itself|loop)' "SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=c Nodes=$host\n"
+network "node named twice in the network file" "network:2:1: .*'$host'" "$host s1\n$host s2\n"
 
 # ---------------------------------------------------------------- a component for another Open MPI
 
