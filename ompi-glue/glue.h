@@ -117,7 +117,7 @@ enum cr_hw { CR_HW_L2 = 0, CR_HW_L3 = 1, CR_HW_NUMA = 2, CR_HW_SOCKET = 3 };
 int cr_hw_level(int level, int *modules, int *cores);
 
 /* Point-to-point over the selected PML, in the collective context. dtype NULL: bytes. tag is negative.
- * 0, or an MPI error code (then *request is untouched). */
+ * 0, or an MPI error code. The send's *request is NULL where the send was complete at once. */
 int cr_isend(struct ompi_communicator_t *comm, const void *buf, size_t count, struct ompi_datatype_t *dtype,
              int dest, int tag, struct ompi_request_t **request);
 int cr_irecv(struct ompi_communicator_t *comm, void *buf, size_t count, struct ompi_datatype_t *dtype,

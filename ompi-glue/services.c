@@ -217,6 +217,11 @@ int cr_isend(struct ompi_communicator_t *comm, const void *buf, size_t count, st
                                       MCA_PML_BASE_SEND_STANDARD, comm, &posted));
     if (OMPI_SUCCESS == rc) {
         *request = posted;
+        /* Short messages are mostly gone by now. */
+        if (cr_request_done(posted) && MPI_SUCCESS == posted->req_status.MPI_ERROR) {
+            *request = NULL;
+            return cr_mpi_code(ompi_request_free(&posted));
+        }
     }
     return cr_mpi_code(rc);
 }
