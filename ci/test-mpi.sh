@@ -125,6 +125,17 @@ job() {
     fi
 }
 
+# A message that must have come in the last job, of whose number the first argument is the predecessor.
+says() {
+    [ "$number" != "$1" ] && [ $stock = 0 ] || return 0
+    if grep -qE -- "$2" "$scratch/$number.err"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED  no message that matches '$2'"
+    fi
+}
+
 # The bits of sums must not depend on where the ranks are: the results of several jobs are compared.
 same_bits() {
     local first=$1 other lines
@@ -183,6 +194,21 @@ job synthetic/core 8 $all "" 300 persist --iterations 300
 job real 3 $all "" 200 outstanding
 job synthetic/core 8 $all "" 300 outstanding --rounds 2
 job real 2 $all "flow_limit=1" 200 outstanding --rounds 2
+# More operations than there are tags for.
+job real 3 $all "max_tag=32768" 200 outstanding --operations 2400 --rounds 2
+job synthetic/core 8 $all "max_tag=32768" 200 outstanding --operations 1200 --rounds 2
+job real 3 $all "max_tag=32768" 200 persist --iterations 200
+for np in "${sizes[@]}" 5; do
+    job real "$np" $all "" 200 identity --parts idup,persistent --iterations $restarts
+done
+job synthetic/core 8 $all "" 200 identity --parts idup,persistent --iterations 300
+before=$number
+job real 3 $all "max_tag=32768" 200 identity --parts idup,persistent,limit --iterations $restarts
+says "$before" '[0-9]+ persistent collectives are alive on one communicator.*free some first'
+for np in 2 3 5; do
+    job real $np - "levels=none bcast_algorithm=flat bcast_segment_size=64k reduce_algorithm=flat reduce_segment_size=0 window=8" 60 \
+        identity --parts bcast_error,reduce_error
+done
 parts=leak,many,first,overlap,split,inter
 [ $stock = 1 ] || parts+=,pending # libnbc crashes where a communicator is freed with operations pending
 job tcp 1 - "" 120 comms --cycles 500 --parts $parts,spawn
