@@ -79,7 +79,7 @@ impl Default for Config {
             reduce: OpConfig::default(),
             allreduce: OpConfig::default(),
             barrier: OpConfig::default(),
-            window: 4,
+            window: 8,
             flow_limit: 64,
             max_tag: None,
             network_file: String::new(),
@@ -288,7 +288,7 @@ pub const TABLE: &[Param] = &[
     ),
     Param {
         name: "window",
-        default: "4",
+        default: "8",
         help: "Segments of one operation that are in flight at a time.",
         level: 5,
         accepted: || format!("a whole number from 1 to {MAX_LANES}"),

@@ -7,7 +7,7 @@ use super::placement;
 use super::startup;
 use crate::endpoint::Rank;
 use crate::params::Config;
-use crate::topo::{Group, Hierarchy, LevelSpec, Network, Placement};
+use crate::topo::{Group, Hierarchy, LevelSpec, Network, Placement, Shape};
 use smallvec::SmallVec;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -51,8 +51,8 @@ pub struct Plan {
     root: Option<Rank>,
     /// Bottom to top.
     pub groups: Vec<Group>,
-    /// Whether the communicator's tree has one level only; the same on all ranks.
-    pub flat: bool,
+    /// The same on all ranks.
+    pub shape: Shape,
 }
 
 /// A plan, kept by the communicator or made for one call.
@@ -154,7 +154,7 @@ impl Comm {
         }
         let hierarchy = &plans.hierarchies[index].2;
         let groups = hierarchy.groups(root);
-        let plan = Plan { hierarchy: index, root, groups, flat: hierarchy.is_flat() };
+        let plan = Plan { hierarchy: index, root, groups, shape: hierarchy.shape() };
         if plans.plans.len() >= KEPT {
             return Ok(PlanRef::Made(Box::new(plan)));
         }

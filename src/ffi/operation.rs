@@ -13,7 +13,7 @@ use crate::endpoint::{Error, Rank, Result, Span, Stream};
 use crate::hier::{self, Job, allreduce::Specs};
 use crate::params::Config;
 use crate::select::{Reduce, Spec, segment_size};
-use crate::topo::LevelSpec;
+use crate::topo::{LevelSpec, Shape};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -167,7 +167,16 @@ impl Amount {
 
 fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount: Amount) -> Job<'a, HostEndpoint> {
     let Amount { bytes, segment, commutative, divisible } = amount;
-    Job { ep, groups: &plan.groups, bytes, segment, window: comm.config().window, commutative, divisible }
+    Job {
+        ep,
+        groups: &plan.groups,
+        bytes,
+        segment,
+        window: comm.config().window,
+        commutative,
+        divisible,
+        crowded: plan.shape.crowded,
+    }
 }
 
 async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
@@ -175,7 +184,7 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     let plan = comm.plan(Kind::Bcast, false, Some(call.root)).map_err(Error::Mpi)?;
     let stream = HostStream::new(call.units, call.count, call.receive);
     let bytes = stream.len();
-    let segment = segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.flat).min(LONGEST);
+    let segment = segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape).min(LONGEST);
     let job = job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE });
     hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, comm.rank() == call.root).await
 }
@@ -183,12 +192,12 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
 /// The amount of a reduction. Every rank finds the same segments: predefined operations are only defined on predefined
 /// types, so all ranks have the same element size. With a user-defined one, ranks may describe the same data by elements of
 /// different sizes, so the message stays whole.
-fn amount(call: &Call, comm: &Comm, setting: Option<usize>, flat: bool) -> Amount {
+fn amount(call: &Call, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amount {
     let commutative = call.commutative && !comm.config().reproducible;
     let segment = match call.intrinsic {
         false => call.count,
         true => {
-            let bytes = segment_size(setting, call.bytes(), comm.size() as usize, flat).min(LONGEST);
+            let bytes = segment_size(setting, call.bytes(), comm.size() as usize, shape).min(LONGEST);
             bytes / call.units.info.size.max(1)
         }
     };
@@ -213,11 +222,11 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     if config.reproducible {
         let (levels, spec) = fixed_tree();
         let plan = comm.plan_for(&levels, true, Some(call.root)).map_err(Error::Mpi)?;
-        let job = job(ep, &plan, comm, amount(call, comm, setting, plan.flat));
+        let job = job(ep, &plan, comm, amount(call, comm, setting, plan.shape));
         return hier::reduce::reduce(&job, &spec, input, target).await;
     }
     let plan = comm.plan(Kind::Reduce, !call.commutative, Some(call.root)).map_err(Error::Mpi)?;
-    let job = job(ep, &plan, comm, amount(call, comm, setting, plan.flat));
+    let job = job(ep, &plan, comm, amount(call, comm, setting, plan.shape));
     hier::reduce::reduce(&job, &config.reduce.algorithm, input, target).await
 }
 
@@ -234,11 +243,11 @@ async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
         let (levels, spec) = fixed_tree();
         let up = comm.plan_for(&levels, true, None).map_err(Error::Mpi)?;
         let down = comm.plan(Kind::Allreduce, false, None).map_err(Error::Mpi)?;
-        let job = job(ep, &up, comm, amount(call, comm, setting, down.flat));
+        let job = job(ep, &up, comm, amount(call, comm, setting, down.shape));
         return hier::allreduce::two_trees(&job, &down.groups, &spec, &config.bcast.algorithm, input, target).await;
     }
     let plan = comm.plan(Kind::Allreduce, !call.commutative, None).map_err(Error::Mpi)?;
-    let job = job(ep, &plan, comm, amount(call, comm, setting, plan.flat));
+    let job = job(ep, &plan, comm, amount(call, comm, setting, plan.shape));
     let specs = Specs {
         allreduce: &config.allreduce.algorithm,
         reduce: &config.reduce.algorithm,

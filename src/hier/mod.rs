@@ -47,6 +47,8 @@ pub struct Job<'a, E> {
     pub commutative: bool,
     /// Whether all ranks cut the units alike (false: a user-defined operation, whose elements may differ in size).
     pub divisible: bool,
+    /// Whether the processes take turns on the cores ([`crate::topo::Shape`]).
+    pub crowded: bool,
 }
 
 impl<'a, E: Endpoint> Job<'a, E> {
@@ -64,6 +66,7 @@ impl<'a, E: Endpoint> Job<'a, E> {
             segments: lanes::segments(units, self.segment),
             commutative: self.commutative,
             divisible: self.divisible,
+            crowded: self.crowded,
         }
     }
 }

@@ -9,6 +9,8 @@ mod spec;
 
 pub use spec::{Named, Spec};
 
+use crate::topo::Shape;
+
 /// Broadcast within a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bcast {
@@ -72,6 +74,8 @@ pub struct Facts {
     pub commutative: bool,
     /// Whether all ranks cut the data alike.
     pub divisible: bool,
+    /// Whether the processes take turns on the cores of one node.
+    pub crowded: bool,
 }
 
 impl Facts {
@@ -120,12 +124,12 @@ impl Spec<Barrier> {
 }
 
 /// Size of the segments, in bytes, that `bytes` are cut into; `usize::MAX` for one segment. `setting` is the parameter's value
-/// (0: never cut), `None` where it is "auto". `ranks`: of the communicator; `flat`: its tree has one level.
-pub fn segment_size(setting: Option<usize>, bytes: usize, ranks: usize, flat: bool) -> usize {
+/// (0: never cut), `None` where it is "auto". `ranks`: of the communicator; `shape`: its shape.
+pub fn segment_size(setting: Option<usize>, bytes: usize, ranks: usize, shape: Shape) -> usize {
     match setting {
         Some(0) => usize::MAX,
         Some(size) => size,
-        None => auto::segment_size(bytes, ranks, flat),
+        None => auto::segment_size(bytes, ranks, shape),
     }
 }
 
@@ -134,8 +138,15 @@ mod tests {
     use super::*;
     use crate::topo::Level;
 
-    const FACTS: Facts =
-        Facts { level: Level::Node, members: 8, bytes: 1 << 20, segments: 8, commutative: false, divisible: true };
+    const FACTS: Facts = Facts {
+        level: Level::Node,
+        members: 8,
+        bytes: 1 << 20,
+        segments: 8,
+        commutative: false,
+        divisible: true,
+        crowded: false,
+    };
 
     #[test]
     fn operands_that_do_not_commute_never_meet_an_algorithm_that_exchanges_them() {
@@ -163,9 +174,11 @@ mod tests {
 
     #[test]
     fn segments() {
-        assert_eq!(segment_size(Some(0), 1 << 30, 8, false), usize::MAX);
-        assert_eq!(segment_size(Some(4096), 1 << 30, 8, false), 4096);
-        assert_eq!(segment_size(None, 100, 8, false), usize::MAX);
-        assert!(segment_size(None, 1 << 20, 8, false) < 1 << 20);
+        let shape = Shape { nodes: 4, flat: false, crowded: false };
+        assert_eq!(segment_size(Some(0), 1 << 30, 8, shape), usize::MAX);
+        assert_eq!(segment_size(Some(4096), 1 << 30, 8, shape), 4096);
+        assert_eq!(segment_size(None, 100, 8, shape), usize::MAX);
+        assert!(segment_size(None, 1 << 20, 8, shape) < 1 << 20);
+        assert_eq!(segment_size(None, 1 << 20, 8, Shape { nodes: 1, flat: true, ..shape }), usize::MAX);
     }
 }

@@ -39,6 +39,17 @@ struct Tier {
     ranks: bool,
 }
 
+/// What all processes of a communicator know of its shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Nodes that it is on.
+    pub nodes: usize,
+    /// Whether one level joins everybody: then nothing can flow through levels.
+    pub flat: bool,
+    /// Whether it is on one node and has more processes than that has cores, so that they take turns.
+    pub crowded: bool,
+}
+
 /// The levels that count for a communicator and the caller's groups in them.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
@@ -47,7 +58,7 @@ pub struct Hierarchy {
     /// The ranks on the caller's node, ascending: index = place inside the node.
     local: Vec<Rank>,
     levels: Vec<Level>,
-    flat: bool,
+    shape: Shape,
     tiers: Vec<Tier>,
 }
 
@@ -87,7 +98,9 @@ impl Hierarchy {
             1 => levels.len() <= 1,
             _ => above.layers.len() == 1 && (!above.nodes || nodes == placement.hosts.len()),
         };
-        Hierarchy { me, hosts: placement.hosts.clone(), local, levels, flat, tiers }
+        let cores = placement.hw.cores();
+        let shape = Shape { nodes, flat, crowded: nodes == 1 && cores > 0 && placement.hosts.len() > cores };
+        Hierarchy { me, hosts: placement.hosts.clone(), local, levels, shape, tiers }
     }
 
     /// The groups of two or more processes that the caller belongs to, bottom to top. In time that goes with their size.
@@ -139,9 +152,9 @@ impl Hierarchy {
         self.levels.len()
     }
 
-    /// Whether one level joins everybody: then nothing can flow through levels. The same on all processes.
-    pub fn is_flat(&self) -> bool {
-        self.flat
+    /// The shape of the communicator; the same on all processes.
+    pub fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// How many processes the topmost group has; the same on all processes. 1 in a communicator of one.

@@ -42,6 +42,13 @@ impl Hardware {
     }
 }
 
+impl Hardware {
+    /// Physical cores of the node; 0 where unknown.
+    pub fn cores(&self) -> usize {
+        [self.socket, self.numa].iter().map(|m| m.modules as usize * m.cores as usize).find(|&n| n > 0).unwrap_or(0)
+    }
+}
+
 /// Where the processes of a communicator sit: the nodes of all, and the localities of those on the caller's node.
 #[derive(Clone, Debug)]
 pub struct Placement {

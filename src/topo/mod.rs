@@ -22,7 +22,7 @@ mod slurm;
 #[cfg(test)]
 mod properties;
 
-pub use groups::{Group, Hierarchy};
+pub use groups::{Group, Hierarchy, Shape};
 pub use level::{Level, LevelSpec, SWITCH_LAYERS};
 pub use locality::Locality;
 pub use map::{Hardware, Modules, Placement};

@@ -109,13 +109,13 @@ fn tree(views: &[Hierarchy], root: Option<Rank>) -> Result<(Found, BTreeSet<(Lev
         .collect();
     // One topmost group, found by all its members and nobody else, at the end of their lists.
     prop_assert!(topmost.len() == usize::from(views.len() > 1), "{:?}", topmost);
-    prop_assert!(views.iter().all(|view| view.is_flat() == views[0].is_flat()));
+    prop_assert!(views.iter().all(|view| view.shape() == views[0].shape()));
     for (rank, view) in (0..).zip(views) {
         let groups = view.groups(root);
         let in_top = topmost.iter().any(|members| members.contains(&rank));
         prop_assert_eq!(groups.last().is_some_and(|group| group.top), in_top);
         prop_assert!(groups.iter().rev().skip(1).all(|group| !group.top));
-        prop_assert!(!view.is_flat() || groups.len() <= 1);
+        prop_assert!(!view.shape().flat || groups.len() <= 1);
         for (at, Group { level, members, me, leader, .. }) in groups.into_iter().enumerate() {
             prop_assert!(members.len() > 1 && members.is_sorted_by(|a, b| a < b));
             prop_assert_eq!(members[me], rank);

@@ -117,7 +117,16 @@ pub fn levels() -> impl Strategy<Value = LevelSpec> {
 /// The part of a rank in an operation.
 pub fn part<'a, E: Endpoint>(ep: &'a E, groups: &'a [Vec<Group>], cut: &Cut, commutative: bool) -> Job<'a, E> {
     let Cut { segment, window, bytes, .. } = *cut;
-    Job { ep, groups: &groups[ep.rank() as usize], bytes, segment, window, commutative, divisible: true }
+    Job {
+        ep,
+        groups: &groups[ep.rank() as usize],
+        bytes,
+        segment,
+        window,
+        commutative,
+        divisible: true,
+        crowded: false,
+    }
 }
 
 /// Of every level the members of its groups that are not leaders: how often data must move there.
