@@ -200,20 +200,30 @@ impl List {
     }
 }
 
+/// Takes a call over from the shim; `Err` where it is refused, or passed to the component below.
+///
+/// # Safety
+/// As for [`Call::new`].
+unsafe fn accept(comm: &Comm, call: &cr_call) -> std::result::Result<Call, i32> {
+    // SAFETY: by the caller's promise.
+    let call = unsafe { Call::new(call) }?;
+    if call.is_below(comm.config()) {
+        counters::passed(call.kind);
+        return Err(PASS);
+    }
+    Ok(call)
+}
+
 /// Starts a nonblocking operation; stores its request.
 ///
 /// # Safety
 /// As for [`Call::new`]; `request` may be written.
 pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
     // SAFETY: by the caller's promise.
-    let call = match unsafe { Call::new(call) } {
+    let call = match unsafe { accept(comm, call) } {
         Ok(call) => call,
         Err(code) => return code,
     };
-    if call.is_below(comm.config()) {
-        counters::passed(call.kind);
-        return PASS;
-    }
     counters::handled(call.kind);
     // SAFETY: the communicator is alive; Open MPI's binding retains datatype and operation of a nonblocking request.
     let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut(), ptr::null_mut(), ptr::null_mut()) };
@@ -281,14 +291,10 @@ pub struct Persistent {
 /// As for [`start`]; the buffers stay the user's between starts.
 pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
     // SAFETY: by the caller's promise.
-    let call = match unsafe { Call::new(call) } {
+    let call = match unsafe { accept(comm, call) } {
         Ok(call) => call,
         Err(code) => return code,
     };
-    if call.is_below(comm.config()) {
-        counters::passed(call.kind);
-        return PASS;
-    }
     let (identity, first_tag) = match call.is_empty() {
         true => (None, 0),
         false => match comm.identities.persistent(comm) {
@@ -362,14 +368,10 @@ pub unsafe fn release(half: *mut c_void) {
 /// As for [`Call::new`].
 pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     // SAFETY: by the caller's promise.
-    let call = match unsafe { Call::new(call) } {
+    let call = match unsafe { accept(comm, call) } {
         Ok(call) => call,
         Err(code) => return code,
     };
-    if call.is_below(comm.config()) {
-        counters::passed(call.kind);
-        return PASS;
-    }
     counters::handled(call.kind);
     if call.is_empty() {
         return 0;

@@ -1,0 +1,246 @@
+//! The parameters: one table ([`TABLE`]), from which registration, `ompi_info`, parsing, checks, the docs and the tests are made.
+#![forbid(unsafe_code)]
+
+mod table;
+mod values;
+
+pub use table::{Param, TABLE};
+
+use crate::select::{Allreduce, Barrier, Bcast, Named, Reduce, Spec};
+use crate::topo::LevelSpec;
+
+/// Prefix of every parameter's full name.
+pub const PREFIX: &str = "coll_rust_";
+
+/// What the user asked to be shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Show {
+    /// The tree of groups as text.
+    pub hierarchy: bool,
+    /// The tree of groups as Graphviz.
+    pub dot: bool,
+    /// The parameters in force.
+    pub config: bool,
+}
+
+/// Parameters of one operation.
+#[derive(Clone, Debug)]
+pub struct OpConfig<A> {
+    /// Levels of its hierarchy; `None`: those of [`Config::levels`].
+    pub levels: Option<LevelSpec>,
+    /// Its algorithms.
+    pub algorithm: Spec<A>,
+    /// Bytes in a segment (0: never cut); `None`: chosen by size. Not for Barrier.
+    pub segment_size: Option<usize>,
+}
+
+impl<A: Named> Default for OpConfig<A> {
+    fn default() -> Self {
+        OpConfig { levels: None, algorithm: Spec::AUTO, segment_size: None }
+    }
+}
+
+/// The parsed parameters.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Selection priority; negative: the component declines.
+    pub priority: i32,
+    /// 0: errors only.
+    pub verbose: u8,
+    /// Levels of the hierarchy.
+    pub levels: LevelSpec,
+    /// Bcast.
+    pub bcast: OpConfig<Bcast>,
+    /// Reduce.
+    pub reduce: OpConfig<Reduce>,
+    /// Allreduce.
+    pub allreduce: OpConfig<Allreduce>,
+    /// Barrier.
+    pub barrier: OpConfig<Barrier>,
+    /// Segments in flight per operation.
+    pub window: u8,
+    /// Rooted operations between two that synchronise; 0: never.
+    pub flow_limit: u32,
+    /// Largest tag to use; `None`: the largest that the point-to-point layer has.
+    pub max_tag: Option<i32>,
+    /// Path of the network file; empty: none.
+    pub network_file: String,
+    /// Bitwise equal sums for any placement.
+    pub reproducible: bool,
+    /// What to show at the start.
+    pub show: Show,
+    /// Print the counters at the end.
+    pub report: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            priority: 45,
+            verbose: 0,
+            levels: LevelSpec::Auto,
+            bcast: OpConfig::default(),
+            reduce: OpConfig::default(),
+            allreduce: OpConfig::default(),
+            barrier: OpConfig::default(),
+            window: 8,
+            flow_limit: 64,
+            max_tag: None,
+            network_file: String::new(),
+            reproducible: false,
+            show: Show::default(),
+            report: false,
+        }
+    }
+}
+
+/// Parses values in the order of [`TABLE`]. The error is one message that names the parameter, its value and what is
+/// accepted.
+pub fn parse<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Config, String> {
+    let mut config = Config::default();
+    for (param, value) in TABLE.iter().zip(values) {
+        (param.set)(&mut config, value)
+            .map_err(|why| format!("{PREFIX}{} = \"{value}\": {why}. Accepted: {}.", param.name, param.accepted()))?;
+    }
+    Ok(config)
+}
+
+/// Looks for `OMPI_MCA_coll_rust_*` names that are no parameter. The error names the first, and the nearest known one.
+pub fn check_names(names: impl IntoIterator<Item = String>) -> Result<(), String> {
+    for name in names {
+        let Some(short) = name.strip_prefix("OMPI_MCA_").and_then(|n| n.strip_prefix(PREFIX)) else { continue };
+        if TABLE.iter().any(|p| p.name == short) {
+            continue;
+        }
+        let nearest = TABLE.iter().min_by_key(|p| distance(p.name, short)).map_or("", |p| p.name);
+        return Err(format!(
+            "{PREFIX}{short} is set in the environment, but there is no such parameter (did you mean {PREFIX}{nearest}?). \
+             All are listed by: ompi_info --param coll rust --level 9"
+        ));
+    }
+    Ok(())
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let cost = if x == y { diagonal } else { 1 + diagonal.min(row[j]).min(row[j + 1]) };
+            diagonal = std::mem::replace(&mut row[j + 1], cost);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// The documentation page, as Markdown.
+pub fn documentation() -> String {
+    let mut page = String::from(
+        "# Parameters\n\nMade from the table in `src/params/table.rs`; `ompi_info --param coll rust --level 9` prints the same. Set one with\n\
+         `mpiexec --mca coll_rust_<name> <value>`, in the environment as `OMPI_MCA_coll_rust_<name>`, or in a file for\n\
+         `mpiexec --tune`. A value that is not understood stops the job with one message. All ranks of a job must have the same\n\
+         values; that is checked when MPI starts.\n\n| parameter | default | what it does | accepted |\n|---|---|---|---|\n",
+    );
+    for p in TABLE {
+        let default = if p.default.is_empty() { "(empty)" } else { p.default };
+        page += &format!("| `{PREFIX}{}` | `{default}` | {} | {} |\n", p.name, p.help, p.accepted());
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &str, value: &str) -> Result<Config, String> {
+        let known = TABLE.iter().any(|p| p.name == name);
+        assert!(known, "{name}");
+        parse(TABLE.iter().map(|p| if p.name == name { value } else { p.default }))
+    }
+
+    #[test]
+    fn the_defaults_of_the_table_are_those_of_the_type() {
+        let parsed = parse(TABLE.iter().map(|p| p.default)).unwrap();
+        assert_eq!(format!("{parsed:?}"), format!("{:?}", Config::default()));
+    }
+
+    #[test]
+    fn names_are_unique_and_help_is_there() {
+        for (i, p) in TABLE.iter().enumerate() {
+            assert!(TABLE[..i].iter().all(|q| q.name != p.name), "{}", p.name);
+            assert!(p.help.len() > 20 && !p.accepted().is_empty() && (1..=9).contains(&p.level));
+            assert!(!p.help.contains('\n') && !p.help.contains("  "), "{}", p.name);
+        }
+    }
+
+    #[test]
+    fn every_parameter_but_the_path_refuses_nonsense() {
+        for p in TABLE.iter().filter(|p| p.name != "network_file") {
+            let error = with(p.name, "12abc").unwrap_err();
+            assert!(error.contains(p.name) && error.contains("12abc") && error.contains(&p.accepted()), "{error}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(values::size("64k"), Ok(Some(65536)));
+        assert_eq!(values::size("2M"), Ok(Some(2 << 20)));
+        assert_eq!(values::size("0"), Ok(Some(0)));
+        assert_eq!(values::size("auto"), Ok(None));
+        for wrong in ["", "k", "-1", "1.5k", "64kb", "99999999999999g", "18446744073709551615"] {
+            assert!(values::size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_found_with_a_hint() {
+        let error = check_names(["PATH".into(), "OMPI_MCA_coll_rust_widnow".into()]).unwrap_err();
+        assert!(error.contains("coll_rust_widnow") && error.contains("coll_rust_window"), "{error}");
+        assert_eq!(check_names(["OMPI_MCA_coll_rust_window".into(), "OMPI_MCA_coll_tuned_x".into()]), Ok(()));
+    }
+
+    /// The page in docs/ is the one made from the table; `UPDATE_DOCS=1 cargo test` writes it.
+    #[test]
+    fn the_documentation_is_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/parameters.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, documentation()).unwrap();
+        }
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap_or_default(),
+            documentation(),
+            "run UPDATE_DOCS=1 cargo test params"
+        );
+    }
+
+    /// Every key of the ready files is a parameter with a value that it accepts (or one of the few Open MPI keys named here).
+    #[test]
+    fn the_ready_files_hold_good_values() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/mca-params");
+        let mut files = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|e| e != "conf") {
+                continue;
+            }
+            files += 1;
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                let line = line.trim();
+                if line.is_empty() || line.starts_with('#') {
+                    continue;
+                }
+                let (key, value) = line.split_once('=').unwrap_or_else(|| panic!("{}: {line}", path.display()));
+                match key.trim() {
+                    "coll" => assert_eq!(value.trim(), "rust,basic,libnbc,inter,self"),
+                    "mpi_yield_when_idle" => assert_eq!(value.trim(), "1"),
+                    key => {
+                        let name = key.strip_prefix(PREFIX).unwrap_or_else(|| panic!("{}: {key}", path.display()));
+                        with(name, value.trim()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+                    }
+                }
+            }
+        }
+        assert!(files >= 4);
+    }
+}

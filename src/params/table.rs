@@ -1,0 +1,244 @@
+//! The table.
+
+use super::Config;
+use super::values::{boolean, integer, op_levels, size};
+use crate::endpoint::MAX_LANES;
+use crate::params::Show;
+use crate::select::{Allreduce, Barrier, Bcast, Reduce, Spec};
+use crate::topo::LevelSpec;
+
+/// One row of the table.
+pub struct Param {
+    /// Name without [`PREFIX`](super::PREFIX).
+    pub name: &'static str,
+    /// Default value, as text.
+    pub default: &'static str,
+    /// What it does.
+    pub help: &'static str,
+    /// MPI_T verbosity level, 1 (end user, basic) to 9 (developer, all).
+    pub level: u8,
+    pub(super) accepted: fn() -> String,
+    pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+impl Param {
+    /// The values that are understood.
+    pub fn accepted(&self) -> String {
+        (self.accepted)()
+    }
+
+    /// The full help text for `ompi_info`.
+    pub fn full_help(&self) -> String {
+        format!("{} Accepted: {}.", self.help, self.accepted())
+    }
+}
+
+const LEVELS_HELP: &str = "auto, none (one flat group), or a comma list of l2, l3, numa, socket, node, switch (every layer) or \
+                           switch1 to switch4, cluster";
+const SIZE_HELP: &str = "auto, 0 (never cut), or a number of bytes with k, m or g after it for KiB, MiB, GiB";
+
+fn levels_text() -> String {
+    LEVELS_HELP.to_owned()
+}
+fn op_levels_text() -> String {
+    format!("inherit (the value of coll_rust_levels), {LEVELS_HELP}")
+}
+fn size_text() -> String {
+    SIZE_HELP.to_owned()
+}
+fn bool_text() -> String {
+    "0, 1".to_owned()
+}
+
+macro_rules! levels_param {
+    ($field:ident, $name:literal, $help:literal) => {
+        Param {
+            name: $name,
+            default: "inherit",
+            help: $help,
+            level: 3,
+            accepted: op_levels_text,
+            set: |c, t| op_levels(t).map(|v| c.$field.levels = v),
+        }
+    };
+}
+
+macro_rules! algorithm_param {
+    ($field:ident, $kind:ty, $name:literal, $help:literal) => {
+        Param {
+            name: $name,
+            default: "auto",
+            help: $help,
+            level: 3,
+            accepted: Spec::<$kind>::accepted,
+            set: |c, t| Spec::parse(t).map(|v| c.$field.algorithm = v),
+        }
+    };
+}
+
+macro_rules! segment_param {
+    ($field:ident, $name:literal, $help:literal) => {
+        Param {
+            name: $name,
+            default: "auto",
+            help: $help,
+            level: 4,
+            accepted: size_text,
+            set: |c, t| size(t).map(|v| c.$field.segment_size = v),
+        }
+    };
+}
+
+/// Every parameter.
+pub const TABLE: &[Param] = &[
+    Param {
+        name: "priority",
+        default: "45",
+        help: "Priority of the component: above tuned and han, below sync, self and accelerator. Negative: not used.",
+        level: 6,
+        accepted: || "a whole number from -1 to 100".to_owned(),
+        set: |c, t| integer(t, -1, 100).map(|v| c.priority = v as i32),
+    },
+    Param {
+        name: "verbose",
+        default: "0",
+        help: "0: errors only. 1: version and job once, from rank 0. 2: also a line per communicator and rank.",
+        level: 8,
+        accepted: || "0, 1, 2".to_owned(),
+        set: |c, t| integer(t, 0, 2).map(|v| c.verbose = v as u8),
+    },
+    Param {
+        name: "levels",
+        default: "auto",
+        help: "Levels of the hierarchy of groups. auto takes every level that the machine has and that groups the processes \
+               anew. A level above the node, or within it, brings the node level with it.",
+        level: 2,
+        accepted: levels_text,
+        set: |c, t| LevelSpec::parse(t).map(|v| c.levels = v),
+    },
+    levels_param!(bcast, "bcast_levels", "Levels of the hierarchy of Bcast."),
+    algorithm_param!(
+        bcast,
+        Bcast,
+        "bcast_algorithm",
+        "Algorithm of Bcast, one for all levels or one per level; Allreduce uses it on the way down."
+    ),
+    segment_param!(
+        bcast,
+        "bcast_segment_size",
+        "Segment size of Bcast in bytes: segments flow through all levels at once."
+    ),
+    levels_param!(reduce, "reduce_levels", "Levels of the hierarchy of Reduce."),
+    algorithm_param!(
+        reduce,
+        Reduce,
+        "reduce_algorithm",
+        "Algorithm of Reduce, one for all levels or one per level; Allreduce uses it on the way up. Where an operation does \
+         not commute, knomial stands in for reduce_scatter_gather."
+    ),
+    segment_param!(
+        reduce,
+        "reduce_segment_size",
+        "Segment size of Reduce in bytes, rounded down to whole elements. User-defined operations are never cut."
+    ),
+    levels_param!(allreduce, "allreduce_levels", "Levels of the hierarchy of Allreduce."),
+    algorithm_param!(
+        allreduce,
+        Allreduce,
+        "allreduce_algorithm",
+        "Composition of Allreduce: reduce_bcast reduces to rank 0 and broadcasts; the others run in the topmost group between \
+         the way up and the way down. Where an operation does not commute, recursive_doubling stands in for rabenseifner and ring."
+    ),
+    segment_param!(
+        allreduce,
+        "allreduce_segment_size",
+        "Segment size of Allreduce in bytes, rounded down to whole elements. User-defined operations are never cut."
+    ),
+    levels_param!(barrier, "barrier_levels", "Levels of the hierarchy of Barrier."),
+    algorithm_param!(
+        barrier,
+        Barrier,
+        "barrier_algorithm",
+        "Algorithm of Barrier, one for all levels or one per level. Below the topmost group, members arrive by it and are \
+         released along a tree."
+    ),
+    Param {
+        name: "window",
+        default: "8",
+        help: "Segments of one operation that are in flight at a time.",
+        level: 5,
+        accepted: || format!("a whole number from 1 to {MAX_LANES}"),
+        set: |c, t| integer(t, 1, i64::from(MAX_LANES)).map(|v| c.window = v as u8),
+    },
+    Param {
+        name: "flow_limit",
+        default: "64",
+        help: "After so many Bcasts and Reduces on a communicator the next one synchronises first, so that a rank that runs ahead \
+               cannot flood the others' buffers. 0: never.",
+        level: 5,
+        accepted: || "a whole number from 0 to 1000000".to_owned(),
+        set: |c, t| integer(t, 0, 1_000_000).map(|v| c.flow_limit = v as u32),
+    },
+    Param {
+        name: "max_tag",
+        default: "auto",
+        help: "Largest tag to use, where that is less than what the point-to-point layer has; a small one makes identities of \
+               operations come round sooner, to test that.",
+        level: 9,
+        accepted: || "auto, or a whole number from 32768 to 1073741824".to_owned(),
+        set: |c, t| {
+            c.max_tag = if t.trim() == "auto" { None } else { Some(integer(t, 1 << 15, 1 << 30)? as i32) };
+            Ok(())
+        },
+    },
+    Param {
+        name: "network_file",
+        default: "",
+        help: "File that says which switches the nodes hang on: lines of \"<node> <switch> [<switch above> ...]\", or Slurm's \
+               topology.conf. Empty: no switch levels.",
+        level: 2,
+        accepted: || "the path of a readable file, or nothing".to_owned(),
+        set: |c, t| {
+            c.network_file = t.trim().to_owned();
+            Ok(())
+        },
+    },
+    Param {
+        name: "reproducible",
+        default: "0",
+        help: "1: floating-point results of Reduce and Allreduce are bitwise equal for any placement of the same ranks, any root, \
+               any segment size: values are combined along a fixed tree over the ranks.",
+        level: 2,
+        accepted: bool_text,
+        set: |c, t| boolean(t).map(|v| c.reproducible = v),
+    },
+    Param {
+        name: "show",
+        default: "none",
+        help: "Printed once, by rank 0 of MPI_COMM_WORLD: the tree of groups as text (hierarchy) or for Graphviz (dot), the parameters in force \
+               (config).",
+        level: 2,
+        accepted: || "none, or a comma list of hierarchy, dot, config".to_owned(),
+        set: |c, t| {
+            c.show = Show::default();
+            for word in t.split(',').map(str::trim) {
+                match word {
+                    "none" => {}
+                    "hierarchy" => c.show.hierarchy = true,
+                    "dot" => c.show.dot = true,
+                    "config" => c.show.config = true,
+                    _ => return Err(format!("\"{word}\" cannot be shown")),
+                }
+            }
+            Ok(())
+        },
+    },
+    Param {
+        name: "report",
+        default: "0",
+        help: "1: every rank prints its counters in MPI_Finalize: calls handled and passed on, messages and bytes per level.",
+        level: 2,
+        accepted: bool_text,
+        set: |c, t| boolean(t).map(|v| c.report = v),
+    },
+];

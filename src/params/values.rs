@@ -1,0 +1,44 @@
+//! What values may look like.
+
+use crate::topo::LevelSpec;
+
+pub(super) fn integer(text: &str, from: i64, to: i64) -> Result<i64, String> {
+    match text.trim().parse::<i64>() {
+        Ok(n) if (from..=to).contains(&n) => Ok(n),
+        Ok(_) => Err("out of range".to_owned()),
+        Err(_) => Err("not a whole number".to_owned()),
+    }
+}
+
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text.trim() {
+        "0" | "false" | "no" => Ok(false),
+        "1" | "true" | "yes" => Ok(true),
+        _ => Err("neither yes nor no".to_owned()),
+    }
+}
+
+/// Parses a size such as `64k`; `None` for "auto".
+pub(super) fn size(text: &str) -> Result<Option<usize>, String> {
+    let text = text.trim();
+    if text == "auto" {
+        return Ok(None);
+    }
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        suffix => return Err(format!("\"{suffix}\" is not k, m or g")),
+    };
+    let number: usize = digits.parse().map_err(|_| "not a size".to_owned())?;
+    number.checked_mul(1 << shift).filter(|&n| n <= isize::MAX as usize).map(Some).ok_or_else(|| "too large".to_owned())
+}
+
+pub(super) fn op_levels(text: &str) -> Result<Option<LevelSpec>, String> {
+    match text.trim() {
+        "inherit" => Ok(None),
+        text => LevelSpec::parse(text).map(Some),
+    }
+}
