@@ -247,12 +247,15 @@ impl Comm {
             }
         };
         let me = self.rank as usize;
-        let local = (0..self.size)
+        let local: Vec<_> = (0..self.size)
             .zip(&places)
             .filter(|(rank, _)| hosts[*rank as usize] == hosts[me])
             .map(|(rank, place)| (rank, place.locality))
             .collect();
-        Ok(Placement::new(self.rank, hosts, uppers, local, *placement::hardware()))
+        let first = local.first().map_or(self.rank, |(rank, _)| *rank);
+        let hardware = placement::hardware_seen_by(&names[first as usize])
+            .map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code })?;
+        Ok(Placement::new(self.rank, hosts, uppers, local, hardware))
     }
 }
 

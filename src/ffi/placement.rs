@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Lines of a card before the parameters: host and locality.
-pub const CARD_LINES: usize = 2;
+/// Lines of a card before the parameters: host, locality, shape of the node.
+pub const CARD_LINES: usize = 3;
 
 /// Where one process sits.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub struct Place {
 #[derive(Default)]
 struct Known {
     places: HashMap<(u32, u32), Place>,
+    /// As other processes see their nodes.
+    hardware: HashMap<(u32, u32), Hardware>,
     hosts: Vec<String>,
     numbers: HashMap<String, u32>,
 }
@@ -76,7 +78,8 @@ fn ask(name: &cr_proc) -> Result<(String, String), i32> {
 /// and [`places`] says so.
 pub fn own_card() -> String {
     let (host, locality) = ask(&own_name()).unwrap_or_default();
-    format!("{host}\n{locality}\n")
+    let shape = hardware().to_numbers().map(|n| n.to_string()).join(" ");
+    format!("{host}\n{locality}\n{shape}\n")
 }
 
 /// Host and locality string of any process, from its card.
@@ -138,7 +141,29 @@ pub fn host_name(number: u32) -> String {
     known().as_ref().and_then(|k| k.hosts.get(number as usize).cloned()).unwrap_or_default()
 }
 
-/// The shape of this node.
+/// The shape of the node of process `name`, as that process sees it. Processes of one node may see it differently (each in a
+/// cgroup of its own): what a communicator does is decided by what its lowest rank there sees.
+pub fn hardware_seen_by(name: &cr_proc) -> Result<Hardware, i32> {
+    let own = own_name();
+    let key = (name.job, name.rank);
+    if key == (own.job, own.rank) {
+        return Ok(*hardware());
+    }
+    if let Some(hardware) = known().as_ref().and_then(|k| k.hardware.get(&key).copied()) {
+        return Ok(hardware);
+    }
+    let card = startup::card(name)?;
+    let numbers = card.lines().nth(CARD_LINES - 1).unwrap_or_default();
+    let mut parsed = [0; 8];
+    for (slot, number) in parsed.iter_mut().zip(numbers.split(' ')) {
+        *slot = number.parse().unwrap_or(0);
+    }
+    let hardware = Hardware::from_numbers(parsed);
+    known().get_or_insert_default().hardware.insert(key, hardware);
+    Ok(hardware)
+}
+
+/// The shape of this node, as this process sees it.
 pub fn hardware() -> &'static Hardware {
     static HARDWARE: OnceLock<Hardware> = OnceLock::new();
     HARDWARE.get_or_init(|| Hardware {

@@ -43,6 +43,18 @@ impl Hardware {
 }
 
 impl Hardware {
+    /// As numbers, to be told to other processes: modules and cores of L2, L3, NUMA, socket.
+    pub fn to_numbers(&self) -> [u32; 8] {
+        let [a, b, c, d] = [self.l2, self.l3, self.numa, self.socket].map(|m| (m.modules, m.cores));
+        [a.0, a.1, b.0, b.1, c.0, c.1, d.0, d.1]
+    }
+
+    /// The inverse of [`to_numbers`](Self::to_numbers).
+    pub fn from_numbers(numbers: [u32; 8]) -> Hardware {
+        let at = |i: usize| Modules { modules: numbers[2 * i], cores: numbers[2 * i + 1] };
+        Hardware { l2: at(0), l3: at(1), numa: at(2), socket: at(3) }
+    }
+
     /// Physical cores of the node; 0 where unknown.
     pub fn cores(&self) -> usize {
         [self.socket, self.numa].iter().map(|m| m.modules as usize * m.cores as usize).find(|&n| n > 0).unwrap_or(0)
@@ -110,6 +122,14 @@ impl Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_shape_survives_as_numbers() {
+        let at = |n| Modules { modules: n, cores: 10 + n };
+        let hw = Hardware { l2: at(1), l3: at(2), numa: at(3), socket: at(4) };
+        assert_eq!(Hardware::from_numbers(hw.to_numbers()), hw);
+        assert_eq!(hw.cores(), 4 * 14);
+    }
 
     #[test]
     fn local_ranks_are_those_of_the_node() {
