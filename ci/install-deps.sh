@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs what building and testing needs and the machine lacks, by apt-get (Debian 12 or later). Does nothing if all is there.
-# As root, or with sudo. Rust (1.85 or later) must be there: it is only checked.
+# As root, or with sudo. Rust (1.88 or later) must be there: it is only checked.
 set -euo pipefail
 
 packages=(
     openmpi-bin libopenmpi-dev libhwloc-dev     # Open MPI with its internal headers
     gcc libc6-dev make pkg-config libclang-dev  # the C shim; bindgen
     autoconf automake libtool                   # configure and make install
-    iproute2 procps util-linux                  # several nodes on one machine: ci/test-nodes.sh
+    iproute2 ethtool procps util-linux          # several nodes on one machine: ci/test-nodes.sh
     python3 python3-dev python3-venv            # ci/test-mpi4py.sh
 )
 
@@ -43,6 +43,6 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 if ! command -v cargo >/dev/null; then
-    echo "install-deps: there is no cargo; install Rust 1.85 or later, for example with rustup" >&2
+    echo "install-deps: there is no cargo; install Rust 1.88 or later, for example with rustup" >&2
     exit 1
 fi
