@@ -18,7 +18,7 @@ AC_DEFUN([MCA_ompi_coll_rust_CONFIG],[
     AC_CONFIG_FILES([ompi/mca/coll/rust/Makefile])
 
     coll_rust_happy=yes
-    AC_ARG_VAR([CARGO], [the cargo of Rust 1.85 or later, for the component coll:rust])
+    AC_ARG_VAR([CARGO], [the cargo of Rust 1.88 or later, for the component coll:rust])
     AC_PATH_PROG([CARGO], [cargo], [none])
     AS_IF([test "$CARGO" = none], [coll_rust_happy=no])
 
@@ -26,7 +26,7 @@ AC_DEFUN([MCA_ompi_coll_rust_CONFIG],[
           [AC_MSG_CHECKING([for the version of Rust])
            coll_rust_version=`$CARGO --version 2>/dev/null | sed -n 's/^cargo \(@<:@0-9.@:>@*\).*/\1/p'`
            AC_MSG_RESULT([${coll_rust_version:-none}])
-           AS_VERSION_COMPARE([${coll_rust_version:-0}], [1.85], [coll_rust_happy=no])])
+           AS_VERSION_COMPARE([${coll_rust_version:-0}], [1.88], [coll_rust_happy=no])])
 
     # A component that is always a DSO is of no use where none is loaded.
     AS_IF([test "$enable_dlopen" = no], [coll_rust_happy=no])

@@ -95,7 +95,7 @@ finds hwloc.h || finds opal/mca/hwloc/base/base.h "${includes[@]}" "${after[@]}"
 # ---------------------------------------------------------------- the Rust half
 
 if [ -z "$staticlib" ]; then
-    command -v cargo >/dev/null || die "there is no cargo: install Rust 1.85 or later (rustup), or name a ready" \
+    command -v cargo >/dev/null || die "there is no cargo: install Rust 1.88 or later (rustup), or name a ready" \
         "libcoll_rust.a with COLL_RUST_STATICLIB"
     say "the Rust half, with $(cargo --version)"
     CARGO_TARGET_DIR=$target cargo build --release --lib --features ompi >&2
