@@ -92,11 +92,11 @@ static int judge(const struct kase *k, char *text, size_t room)
            (k->operation != BCAST && differs(k, "send buffer", &send_buffer, &send_expected, text, room));
 }
 
-/* Open MPI 4.1.4, coll/libnbc: a nonblocking reduction of a datatype with data before its origin frees a pointer
- * that it never allocated. */
+/* Open MPI 4.1.4 frees a pointer that it never allocated when it reduces a datatype with data before its origin: coll/libnbc
+ * (Ireduce and others) always, coll/base's ring (Allreduce) from about 10 KB on. */
 static int stock_fails(const struct kase *k)
 {
-    return k->operation != BCAST && k->mode != BLOCKING && k->type->low < 0;
+    return k->operation != BCAST && k->type->low < 0 && (k->mode != BLOCKING || k->operation == ALLREDUCE);
 }
 
 static void run_case(const struct kase *k)
