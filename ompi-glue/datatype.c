@@ -156,6 +156,7 @@ void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info)
 {
     info->commutative = ompi_op_is_commute(op) ? 1 : 0;
     info->intrinsic = ompi_op_is_intrinsic(op) ? 1 : 0;
+    info->extremum = &ompi_mpi_op_max.op == op || &ompi_mpi_op_min.op == op;
 }
 
 void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype)

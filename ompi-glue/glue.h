@@ -154,6 +154,7 @@ int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *f
 struct cr_op_info {
     int commutative;
     int intrinsic;
+    int extremum; /* MPI_MAX or MPI_MIN */
 };
 void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info);
 /* inout = in (op) inout, count elements; count may exceed INT_MAX. */

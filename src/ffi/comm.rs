@@ -155,7 +155,8 @@ impl Comm {
         let hierarchy = &plans.hierarchies[index].2;
         let groups = hierarchy.groups(root);
         let plan = Plan { hierarchy: index, root, groups, shape: hierarchy.shape() };
-        if plans.plans.len() >= KEPT {
+        // Those without a root are few.
+        if root.is_some() && plans.plans.len() >= KEPT {
             return Ok(PlanRef::Made(Box::new(plan)));
         }
         let plan = Arc::new(plan);
@@ -207,22 +208,8 @@ impl Comm {
     fn find_place(&self) -> Result<Placement, i32> {
         let names = self.names()?;
         let own = placement::own_name();
-        // Parameters of one job were compared when MPI started; those of several jobs are compared with rank 0's.
         if names.iter().any(|n| n.job != own.job) {
-            let result = startup::card(&names[0])
-                .and_then(|other| startup::card(&own).map(|own| startup::compare(&own, &other)));
-            match result {
-                Ok(Ok(())) => {}
-                Ok(Err(difference)) => {
-                    startup::print(&format!(
-                        "coll/rust: parameters differ between the jobs of a communicator: {difference} (rank {} and rank 0). \
-                         Give all jobs the same values.",
-                        self.rank
-                    ));
-                    return Err(CR_ERR_OTHER as i32);
-                }
-                Err(code) => return Err(if code == 0 { CR_ERR_OTHER as i32 } else { code }),
-            }
+            compare_jobs(&names)?;
         }
         let places = placement::places(&names).map_err(|message| {
             startup::print(&format!("coll/rust: {message}"));
@@ -257,6 +244,29 @@ impl Comm {
             .map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code })?;
         Ok(Placement::new(self.rank, hosts, uppers, local, hardware))
     }
+}
+
+/// Compares the parameters of the jobs in a communicator. (Those within a job were compared when MPI started.) All ranks look at the
+/// first rank of every job, so all find the same.
+fn compare_jobs(names: &[cr_proc]) -> Result<(), i32> {
+    let mut firsts: Vec<(usize, &cr_proc)> = Vec::new();
+    for (rank, name) in names.iter().enumerate() {
+        if firsts.iter().all(|(_, first)| first.job != name.job) {
+            firsts.push((rank, name));
+        }
+    }
+    let card = |name| startup::card(name).map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code });
+    let reference = card(firsts[0].1)?;
+    for &(rank, name) in &firsts[1..] {
+        if let Err(difference) = startup::compare(&card(name)?, &reference) {
+            startup::print(&format!(
+                "coll/rust: parameters differ between the jobs of a communicator: {difference} (here: rank {rank}; there: rank 0). \
+                 Give all jobs the same values."
+            ));
+            return Err(CR_ERR_OTHER as i32);
+        }
+    }
+    Ok(())
 }
 
 /// The message about a node that the network file does not name.

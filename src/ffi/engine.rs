@@ -63,9 +63,12 @@ impl Op {
     /// Frees what the operation holds, then completes the request.
     fn finish(self) {
         let Op { future, request, comm, ticket, outcome } = self;
-        // Whatever happens to the future: somebody waits for the request.
+        // Whatever happens to the future: later operations wait for the ticket, and somebody for the request.
         guard::guard(|| {
             drop(future);
+            0
+        });
+        guard::guard(|| {
             if let Some(ticket) = ticket {
                 comm.identities.complete(ticket);
             }
@@ -233,7 +236,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     let identity = match call.is_empty() {
         true => None,
         false => {
-            let ticket = comm.identities.nonblocking(call.kind);
+            let ticket = comm.identities.nonblocking(&call);
             let synchronise = call.is_rooted() && comm.synchronise_now();
             Some(Identity { ticket: Some(ticket), first_tag: ticket.first_tag, synchronise })
         }
@@ -316,7 +319,7 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
     unsafe {
         let made = glue::cr_request_new(comm.handle(), 1, call.dtype, call.op, half.cast());
         if made.is_null() {
-            drop(Box::from_raw(half));
+            release(half.cast());
             return CR_ERR_NO_MEM as i32;
         }
         (*half).request = made;

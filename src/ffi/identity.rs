@@ -3,7 +3,9 @@
 //! A call takes the next identity of its *series*, of which a communicator has one per operation and mode (blocking,
 //! nonblocking). Within a series calls are made in the same order on all ranks, so all give one operation the same
 //! identity. Across series they need not be: Open MPI itself calls our Iallreduce from its progress engine, at a
-//! different moment on each rank, while a communicator is duplicated (MPI_Comm_idup).
+//! different moment on each rank, while a communicator is duplicated (MPI_Comm_idup); calls that look like those have a
+//! series of their own. (A program's own Iallreduce of one int by MPI_MAX or MPI_MIN looks so too: it must not overlap
+//! with an MPI_Comm_idup of the same communicator.)
 //!
 //! Identities come round again. Two operations with the same tags are told apart by the order of posting, which is the
 //! same on all ranks if each of them posts the later one only when the earlier one is complete *there*. Blocking calls
@@ -19,6 +21,7 @@ use super::data::Datatype;
 use super::engine;
 use super::glue::{self, CR_ERR_OTHER};
 use super::host::HostEndpoint;
+use super::operation::Call;
 use super::{operation, startup};
 use crate::endpoint::{Endpoint, MAX_LANES, PHASES, Result, Span, Tag, TempBuffer};
 use crate::params::Config;
@@ -32,8 +35,10 @@ use std::task::Poll;
 
 /// Tags of one operation.
 const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;
-/// Series of a communicator: operations times modes.
-const SERIES: usize = 2 * Kind::ALL.len();
+/// Series of a communicator: operations times modes, and one of [`AGREEMENT`].
+const SERIES: usize = 2 * Kind::ALL.len() + 1;
+/// The series of nonblocking calls that Open MPI itself may have made.
+const AGREEMENT: usize = SERIES - 1;
 
 /// The identities of one communicator.
 pub struct Identities {
@@ -113,8 +118,8 @@ impl Identities {
     }
 
     /// The identity of the nonblocking operation that is being called. To be given back by [`complete`](Self::complete).
-    pub fn nonblocking(&self, kind: Kind) -> Ticket {
-        let index = 2 * kind as usize + 1;
+    pub fn nonblocking(&self, call: &Call) -> Ticket {
+        let index = if call.is_like_agreement() { AGREEMENT } else { 2 * call.kind as usize + 1 };
         let series = &self.series[index];
         let mut complete = lock(&series.complete);
         let number = series.next.fetch_add(1, Ordering::Relaxed);

@@ -34,6 +34,7 @@ pub struct Call {
     units: Datatype,
     commutative: bool,
     intrinsic: bool,
+    extremum: bool,
 }
 
 // SAFETY: addresses of the user's buffers and of Open MPI's objects; the operation has the buffers for its duration.
@@ -70,6 +71,7 @@ impl Call {
             units,
             commutative: op.commutative != 0,
             intrinsic: op.intrinsic != 0,
+            extremum: op.extremum != 0,
         })
     }
 
@@ -81,6 +83,12 @@ impl Call {
     /// Whether there is nothing to do, which every rank knows.
     pub fn is_empty(&self) -> bool {
         self.kind != Kind::Barrier && self.bytes() == 0
+    }
+
+    /// Whether it looks like a step of Open MPI's agreement on a context identifier: an allreduce of one int by MPI_MAX or MPI_MIN.
+    /// The same on all ranks.
+    pub fn is_like_agreement(&self) -> bool {
+        self.kind == Kind::Allreduce && self.extremum && self.bytes() == 4
     }
 
     /// Whether a rank could run ahead of the others in it.
@@ -184,7 +192,7 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     let plan = comm.plan(Kind::Bcast, false, Some(call.root)).map_err(Error::Mpi)?;
     let stream = HostStream::new(call.units, call.count, call.receive);
     let bytes = stream.len();
-    let segment = segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape).min(LONGEST);
+    let segment = segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape, true).min(LONGEST);
     let job = job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE });
     hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, comm.rank() == call.root).await
 }
@@ -197,7 +205,8 @@ fn amount(call: &Call, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amo
     let segment = match call.intrinsic {
         false => call.count,
         true => {
-            let bytes = segment_size(setting, call.bytes(), comm.size() as usize, shape).min(LONGEST);
+            let chain = call.kind == Kind::Reduce;
+            let bytes = segment_size(setting, call.bytes(), comm.size() as usize, shape, chain).min(LONGEST);
             bytes / call.units.info.size.max(1)
         }
     };

@@ -53,7 +53,8 @@ pub(super) fn allreduce(facts: &Facts) -> Allreduce {
         0..=2 => Allreduce::RecursiveDoubling,
         // Where processes take turns, every message costs a turn: 2 (p − 1) of them instead of p log p.
         _ if facts.crowded && facts.bytes < SHARED_WORK => Allreduce::ReduceBcast,
-        _ if facts.free() && facts.bytes >= LARGE => Allreduce::Rabenseifner,
+        // Each segment runs on its own, so its size counts.
+        _ if facts.free() && facts.bytes / facts.segments >= LARGE => Allreduce::Rabenseifner,
         _ => Allreduce::RecursiveDoubling,
     }
 }
@@ -64,14 +65,14 @@ pub(super) fn barrier(facts: &Facts) -> Barrier {
 
 /// Over the network an eighth of the message, between 8 KiB and [`NETWORK_SEGMENT`]; within a node [`MEMORY_SEGMENT`]. Where one
 /// level joins everybody only a chain gains from segments, which is for large messages over the network.
-pub(super) fn segment_size(bytes: usize, ranks: usize, shape: Shape) -> usize {
+pub(super) fn segment_size(bytes: usize, ranks: usize, shape: Shape, chain: bool) -> usize {
     let whole = usize::MAX;
     match shape {
         _ if ranks <= 2 => whole,
         Shape { nodes: 1, flat: true, .. } => whole,
         Shape { nodes: 1, .. } if bytes <= MEMORY_SEGMENT => whole,
         Shape { nodes: 1, .. } => MEMORY_SEGMENT,
-        Shape { flat: true, .. } if bytes < 2 * ranks * NETWORK_SEGMENT => whole,
+        Shape { flat: true, .. } if !chain || bytes < 2 * ranks * NETWORK_SEGMENT => whole,
         _ if bytes <= 16 << 10 => whole,
         _ => (bytes / 8).next_power_of_two().clamp(8 << 10, NETWORK_SEGMENT),
     }

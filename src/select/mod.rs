@@ -124,12 +124,13 @@ impl Spec<Barrier> {
 }
 
 /// Size of the segments, in bytes, that `bytes` are cut into; `usize::MAX` for one segment. `setting` is the parameter's value
-/// (0: never cut), `None` where it is "auto". `ranks`: of the communicator; `shape`: its shape.
-pub fn segment_size(setting: Option<usize>, bytes: usize, ranks: usize, shape: Shape) -> usize {
+/// (0: never cut), `None` where it is "auto". `ranks`: of the communicator; `shape`: its shape;
+/// `chain`: whether the operation may run along a chain.
+pub fn segment_size(setting: Option<usize>, bytes: usize, ranks: usize, shape: Shape, chain: bool) -> usize {
     match setting {
         Some(0) => usize::MAX,
         Some(size) => size,
-        None => auto::segment_size(bytes, ranks, shape),
+        None => auto::segment_size(bytes, ranks, shape, chain),
     }
 }
 
@@ -175,10 +176,12 @@ mod tests {
     #[test]
     fn segments() {
         let shape = Shape { nodes: 4, flat: false, crowded: false };
-        assert_eq!(segment_size(Some(0), 1 << 30, 8, shape), usize::MAX);
-        assert_eq!(segment_size(Some(4096), 1 << 30, 8, shape), 4096);
-        assert_eq!(segment_size(None, 100, 8, shape), usize::MAX);
-        assert!(segment_size(None, 1 << 20, 8, shape) < 1 << 20);
-        assert_eq!(segment_size(None, 1 << 20, 8, Shape { nodes: 1, flat: true, ..shape }), usize::MAX);
+        assert_eq!(segment_size(Some(0), 1 << 30, 8, shape, true), usize::MAX);
+        assert_eq!(segment_size(Some(4096), 1 << 30, 8, shape, true), 4096);
+        assert_eq!(segment_size(None, 100, 8, shape, true), usize::MAX);
+        assert!(segment_size(None, 1 << 20, 8, shape, true) < 1 << 20);
+        assert_eq!(segment_size(None, 1 << 20, 8, Shape { flat: true, ..shape }, false), usize::MAX);
+        assert!(segment_size(None, 1 << 20, 8, Shape { flat: true, ..shape }, true) < 1 << 20);
+        assert_eq!(segment_size(None, 1 << 20, 8, Shape { nodes: 1, flat: true, ..shape }, true), usize::MAX);
     }
 }
