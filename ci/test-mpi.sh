@@ -194,6 +194,11 @@ job synthetic/core 8 $all "" 300 persist --iterations 300
 job real 3 $all "" 200 outstanding
 job synthetic/core 8 $all "" 300 outstanding --rounds 2
 job real 2 $all "flow_limit=1" 200 outstanding --rounds 2
+if [ $stock = 0 ]; then
+    job real 3 bcast,reduce "" 60 flow
+    job real 2 bcast,reduce "flow_limit=5" 60 flow --limit 5
+    job real 2 bcast,reduce "flow_limit=0" 60 flow --limit 0
+fi
 # More operations than there are tags for.
 job real 3 $all "max_tag=32768" 200 outstanding --operations 2400 --rounds 2
 job synthetic/core 8 $all "max_tag=32768" 200 outstanding --operations 1200 --rounds 2
