@@ -56,6 +56,7 @@ struct cr_call {
 
 /* MPI error codes that Rust returns; the shim asserts that they are those of mpi.h. */
 enum cr_mpi_error {
+    CR_ERR_REQUEST = 7,
     CR_ERR_ARG = 13,
     CR_ERR_TRUNCATE = 15,
     CR_ERR_OTHER = 16,

@@ -6,19 +6,17 @@
 //! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
 
 use super::comm::Comm;
-
+use super::counters;
 use super::glue::{self, CR_ERR_INTERN, CR_ERR_NO_MEM, cr_call, ompi_request_t};
 use super::guard;
 use super::identity::Ticket;
 use super::operation::{self, Call, PASS};
-use super::{comm, counters};
 use crate::endpoint::Result;
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -34,6 +32,8 @@ struct Op {
     comm: Arc<Comm>,
     /// The identity of a nonblocking operation, to be given back.
     ticket: Option<Ticket>,
+    /// Of a persistent operation: to be set if it fails.
+    failed: Option<Arc<AtomicBool>>,
     /// The outcome, where it is known before the request may be completed.
     outcome: Option<i32>,
 }
@@ -62,7 +62,10 @@ impl Op {
 
     /// Frees what the operation holds, then completes the request.
     fn finish(self) {
-        let Op { future, request, comm, ticket, outcome } = self;
+        let Op { future, request, comm, ticket, failed, outcome } = self;
+        if let Some(failed) = failed.filter(|_| outcome != Some(0)) {
+            failed.store(true, Ordering::Relaxed);
+        }
         // Whatever happens to the future: later operations wait for the ticket, and somebody for the request.
         guard::guard(|| {
             drop(future);
@@ -207,7 +210,7 @@ impl List {
 ///
 /// # Safety
 /// As for [`Call::new`].
-unsafe fn accept(comm: &Comm, call: &cr_call) -> std::result::Result<Call, i32> {
+pub(super) unsafe fn accept(comm: &Comm, call: &cr_call) -> std::result::Result<Call, i32> {
     // SAFETY: by the caller's promise.
     let call = unsafe { Call::new(call) }?;
     if call.is_below(comm.config()) {
@@ -243,7 +246,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     };
     // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a one is completed by
     // a later progress call.
-    launch(comm, call, made, identity, !call.has_derived_arguments());
+    launch(comm, call, made, identity, None, !call.has_derived_arguments());
     // SAFETY: by the caller's promise.
     unsafe { *request = made };
     0
@@ -251,117 +254,32 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
 
 /// What tells an operation's messages from others'.
 #[derive(Clone, Copy)]
-struct Identity {
-    ticket: Option<Ticket>,
-    first_tag: i32,
-    synchronise: bool,
+pub(super) struct Identity {
+    pub ticket: Option<Ticket>,
+    pub first_tag: i32,
+    pub synchronise: bool,
 }
 
 /// Makes the future, polls it once (which posts its first messages), and leaves the rest to the progress engine. Without an identity
-/// there is nothing to do. `at_once`: the request may be completed before this returns.
-fn launch(comm: &Arc<Comm>, call: Call, request: *mut ompi_request_t, identity: Option<Identity>, at_once: bool) {
-    let mut op = match identity {
-        None => Op { future: Box::pin(async { Ok(()) }), request, comm: comm.clone(), ticket: None, outcome: Some(0) },
-        Some(identity) => Op {
-            future: Box::pin(sendable(comm.clone(), call, identity)),
-            request,
-            comm: comm.clone(),
-            ticket: identity.ticket,
-            outcome: None,
-        },
+/// there is nothing to do. `failed` is set if it fails. `at_once`: the request may be completed before this returns.
+pub(super) fn launch(
+    comm: &Arc<Comm>,
+    call: Call,
+    request: *mut ompi_request_t,
+    identity: Option<Identity>,
+    failed: Option<Arc<AtomicBool>>,
+    at_once: bool,
+) {
+    let future: Pin<Box<dyn Future<Output = Result<()>> + Send>> = match identity {
+        None => Box::pin(async { Ok(()) }),
+        Some(identity) => Box::pin(sendable(comm.clone(), call, identity)),
     };
+    let ticket = identity.and_then(|identity| identity.ticket);
+    let mut op = Op { future, request, comm: comm.clone(), ticket, failed, outcome: None };
     if op.poll() && at_once {
         op.finish();
     } else {
         push(op);
-    }
-}
-
-/// The Rust half of a persistent request.
-pub struct Persistent {
-    comm: Arc<Comm>,
-    call: Call,
-    /// `None` for an empty operation, which takes none.
-    identity: Option<u64>,
-    first_tag: i32,
-    starts: AtomicU32,
-    request: *mut ompi_request_t,
-}
-
-/// Makes a persistent operation; stores its inactive request.
-///
-/// # Safety
-/// As for [`start`]; the buffers stay the user's between starts.
-pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
-    // SAFETY: by the caller's promise.
-    let call = match unsafe { accept(comm, call) } {
-        Ok(call) => call,
-        Err(code) => return code,
-    };
-    let (identity, first_tag) = match call.is_empty() {
-        true => (None, 0),
-        false => match comm.identities.persistent(comm) {
-            Ok((identity, tag)) => (Some(identity), tag),
-            Err(code) => return code,
-        },
-    };
-    let half = Persistent {
-        comm: comm.clone(),
-        call,
-        identity,
-        first_tag,
-        starts: AtomicU32::new(0),
-        request: ptr::null_mut(),
-    };
-    let half = Box::into_raw(Box::new(half));
-    // SAFETY: the communicator, datatype and operation are alive; the shim retains them for the request, which owns `half` from
-    // here on (cr_op_free).
-    unsafe {
-        let made = glue::cr_request_new(comm.handle(), 1, call.dtype, call.op, half.cast());
-        if made.is_null() {
-            release(half.cast());
-            return CR_ERR_NO_MEM as i32;
-        }
-        (*half).request = made;
-        *request = made;
-    }
-    0
-}
-
-/// Starts a persistent operation again.
-///
-/// # Safety
-/// `half` is that of a live, inactive request.
-pub unsafe fn restart(half: *mut c_void) -> i32 {
-    // Nothing of the request is touched once it is launched: another thread may complete and free it.
-    let (comm, call, request, identity) = {
-        // SAFETY: by the caller's promise; made in `init`.
-        let half = unsafe { &*half.cast::<Persistent>() };
-        let identity = half.identity.map(|_| Identity {
-            ticket: None,
-            first_tag: half.first_tag,
-            synchronise: half.call.is_rooted() && comm::due(&half.starts, half.comm.config().flow_limit),
-        });
-        (half.comm.clone(), half.call, half.request, identity)
-    };
-    counters::handled(call.kind);
-    // SAFETY: inactive, and ours to start.
-    unsafe { glue::cr_request_activate(request) };
-    launch(&comm, call, request, identity, true);
-    0
-}
-
-/// Frees the Rust half of a request.
-///
-/// # Safety
-/// `half` was made by [`init`] and is not used again; null is fine.
-pub unsafe fn release(half: *mut c_void) {
-    if !half.is_null() {
-        // SAFETY: by the caller's promise.
-        let half = unsafe { Box::from_raw(half.cast::<Persistent>()) };
-        if let Some(identity) = half.identity {
-            half.comm.identities.free(identity);
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::glue::{
 };
 use super::glue::{ompi_communicator_t, ompi_request_t};
 use super::guard::{guard, guard_or};
-use super::{counters, engine, placement, startup};
+use super::{counters, engine, persistent, placement, startup};
 use crate::topo::{Locality, show};
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn cr_call_persistent(
     request: *mut *mut ompi_request_t,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    unsafe { with_comm(state, |comm| engine::init(comm, &*call, request)) }
+    unsafe { with_comm(state, |comm| persistent::init(comm, &*call, request)) }
 }
 
 /// A persistent collective is started.
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn cr_call_persistent(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cr_op_start(op: *mut c_void) -> i32 {
     // SAFETY: by the caller's promise.
-    guard(|| unsafe { engine::restart(op) })
+    guard(|| unsafe { persistent::restart(op) })
 }
 
 /// A request is freed.
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn cr_op_start(op: *mut c_void) -> i32 {
 pub unsafe extern "C" fn cr_op_free(op: *mut c_void) {
     guard(|| {
         // SAFETY: by the caller's promise.
-        unsafe { engine::release(op) };
+        unsafe { persistent::release(op) };
         0
     });
 }

@@ -6,7 +6,7 @@
 //! * [`comm`]: the Rust half of a module: hierarchies, identities of operations, flow control;
 //! * the tags of operations ([`identity`]);
 //! * [`host`]: the endpoint over Open MPI's point-to-point layer; [`data`]: the user's buffers;
-//! * [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, persistent);
+//! * [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
 //! * [`counters`]: what was done.
 
 /// Declarations made from `ompi-glue/glue.h`.
@@ -25,5 +25,6 @@ mod guard;
 mod host;
 mod identity;
 mod operation;
+mod persistent;
 mod placement;
 mod startup;

@@ -58,7 +58,7 @@ pub async fn reduce_scatter_gather<'a, E: Endpoint>(
 
 /// Reduce-scatter by recursive halving among `players` members (a power of two): the returned buffer holds, at chunk
 /// `id`, the combination of all players' chunk `id`; the rest of it is undefined.
-pub(crate) async fn halving<'a, E: Endpoint>(
+pub async fn halving<'a, E: Endpoint>(
     stage: &Stage<'a, E>,
     id: usize,
     players: usize,

@@ -1,0 +1,107 @@
+//! Persistent operations: made once, started again and again. A start makes the future anew from the saved arguments and hands
+//! it to the [engine](super::engine).
+
+use super::comm::{self, Comm};
+use super::engine::{Identity, accept, launch};
+use super::glue::{self, CR_ERR_NO_MEM, CR_ERR_REQUEST, cr_call, ompi_request_t};
+use super::operation::Call;
+use super::{counters, startup};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The Rust half of a persistent request.
+pub struct Persistent {
+    comm: Arc<Comm>,
+    call: Call,
+    /// `None` for an empty operation, which takes none.
+    identity: Option<u64>,
+    first_tag: i32,
+    starts: AtomicU32,
+    /// Whether a start has failed: messages of it may still come, with the tags of the next one.
+    failed: Arc<AtomicBool>,
+    request: *mut ompi_request_t,
+}
+
+/// Makes a persistent operation; stores its inactive request.
+///
+/// # Safety
+/// As for [`start`](super::engine::start); the buffers stay the user's between starts.
+pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
+    // SAFETY: by the caller's promise.
+    let call = match unsafe { accept(comm, call) } {
+        Ok(call) => call,
+        Err(code) => return code,
+    };
+    let (identity, first_tag) = match call.is_empty() {
+        true => (None, 0),
+        false => match comm.identities.persistent(comm) {
+            Ok((identity, tag)) => (Some(identity), tag),
+            Err(code) => return code,
+        },
+    };
+    let half = Persistent {
+        comm: comm.clone(),
+        call,
+        identity,
+        first_tag,
+        starts: AtomicU32::new(0),
+        failed: Arc::default(),
+        request: ptr::null_mut(),
+    };
+    let half = Box::into_raw(Box::new(half));
+    // SAFETY: the communicator, datatype and operation are alive; the shim retains them for the request, which owns `half` from
+    // here on (cr_op_free).
+    unsafe {
+        let made = glue::cr_request_new(comm.handle(), 1, call.dtype, call.op, half.cast());
+        if made.is_null() {
+            release(half.cast());
+            return CR_ERR_NO_MEM as i32;
+        }
+        (*half).request = made;
+        *request = made;
+    }
+    0
+}
+
+/// Starts a persistent operation again.
+///
+/// # Safety
+/// `half` is that of a live, inactive request.
+pub unsafe fn restart(half: *mut c_void) -> i32 {
+    // Nothing of the request is touched once it is launched: another thread may complete and free it.
+    let (comm, call, request, identity, failed) = {
+        // SAFETY: by the caller's promise; made in `init`.
+        let half = unsafe { &*half.cast::<Persistent>() };
+        if half.failed.load(Ordering::Relaxed) {
+            startup::print("coll/rust: a persistent collective that has failed cannot be started again; free it");
+            return CR_ERR_REQUEST as i32;
+        }
+        let identity = half.identity.map(|_| Identity {
+            ticket: None,
+            first_tag: half.first_tag,
+            synchronise: half.call.is_rooted() && comm::due(&half.starts, half.comm.config().flow_limit),
+        });
+        (half.comm.clone(), half.call, half.request, identity, half.failed.clone())
+    };
+    counters::handled(call.kind);
+    // SAFETY: inactive, and ours to start.
+    unsafe { glue::cr_request_activate(request) };
+    launch(&comm, call, request, identity, Some(failed), true);
+    0
+}
+
+/// Frees the Rust half of a request.
+///
+/// # Safety
+/// `half` was made by [`init`] and is not used again; null is fine.
+pub unsafe fn release(half: *mut c_void) {
+    if !half.is_null() {
+        // SAFETY: by the caller's promise.
+        let half = unsafe { Box::from_raw(half.cast::<Persistent>()) };
+        if let Some(identity) = half.identity {
+            half.comm.identities.free(identity);
+        }
+    }
+}
