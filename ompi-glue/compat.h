@@ -90,11 +90,6 @@ static inline const char *cr_compat_comm_name(struct ompi_communicator_t *comm)
     return comm->c_name;
 }
 
-static inline uint64_t cr_compat_comm_id(struct ompi_communicator_t *comm)
-{
-    return comm->c_contextid;
-}
-
 /* The host name in a proc structure, NULL where unknown. */
 static inline const char *cr_compat_proc_host(const opal_proc_t *proc)
 {
@@ -116,12 +111,6 @@ static inline const char *cr_compat_proc_host(const opal_proc_t *proc)
 static inline const char *cr_compat_comm_name(struct ompi_communicator_t *comm)
 {
     return NULL == comm->c_name ? "" : comm->c_name;
-}
-
-/* c_index is local to the process. */
-static inline uint64_t cr_compat_comm_id(struct ompi_communicator_t *comm)
-{
-    return comm->c_index;
 }
 
 static inline const char *cr_compat_proc_host(const opal_proc_t *proc)

@@ -94,7 +94,6 @@ int cr_comm_size(struct ompi_communicator_t *comm);
 int cr_comm_is_inter(struct ompi_communicator_t *comm);
 int cr_comm_is_world(struct ompi_communicator_t *comm);
 const char *cr_comm_name(struct ompi_communicator_t *comm);
-uint64_t cr_comm_id(struct ompi_communicator_t *comm); /* for messages only: not the same on all ranks in 5.0 */
 
 /* The name of a process: job (namespace) and rank in it. */
 struct cr_proc {

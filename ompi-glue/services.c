@@ -34,11 +34,6 @@ const char *cr_comm_name(struct ompi_communicator_t *comm)
     return cr_compat_comm_name(comm);
 }
 
-uint64_t cr_comm_id(struct ompi_communicator_t *comm)
-{
-    return cr_compat_comm_id(comm);
-}
-
 static opal_process_name_t opal_name(const struct cr_proc *name)
 {
     return (opal_process_name_t) {.jobid = name->job, .vpid = name->rank};

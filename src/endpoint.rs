@@ -86,8 +86,6 @@ pub enum Error {
     Mpi(i32),
     /// A temporary buffer of this many bytes could not be had.
     NoMemory(usize),
-    /// A message already printed says what is wrong (parameters or placement that differ between ranks).
-    Reported,
 }
 
 /// Result of a step of an operation.

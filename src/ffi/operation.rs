@@ -3,9 +3,7 @@
 use super::comm::{Comm, Plan};
 use super::counters::Kind;
 use super::data::{Datatype, HostStream};
-use super::glue::{
-    self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_NO_MEM, CR_ERR_OTHER, CR_PASS, cr_call, ompi_datatype_t, ompi_op_t,
-};
+use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS, cr_call, ompi_datatype_t, ompi_op_t};
 use super::host::HostEndpoint;
 use super::startup;
 use crate::algo::reduce::Value;
@@ -124,7 +122,6 @@ pub fn code(error: Error) -> i32 {
             startup::print(&format!("coll/rust: no memory for a temporary buffer of {bytes} bytes"));
             CR_ERR_NO_MEM as i32
         }
-        Error::Reported => CR_ERR_OTHER as i32,
     }
 }
 
