@@ -1,0 +1,145 @@
+//! What can be measured: operations, and cases made of them.
+
+use crate::error::Result;
+use crate::mpi::Comm;
+
+/// How a call of the operation is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// `MPI_Bcast`.
+    Blocking,
+    /// `MPI_Ibcast` and its wait.
+    Nonblocking,
+    /// `MPI_Start` of what `MPI_Bcast_init` made, and its wait.
+    Persistent,
+}
+
+/// Everything that says what a case is, equal on all ranks.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Setting {
+    /// The operation's name: `bcast`, `ibcast`, `bcast_init`, `neighbor_alltoallv`, `comm_dup` …
+    pub operation: String,
+    /// Message size in bytes, in the sense of the operation (a block for gather, alltoall …).
+    pub bytes: usize,
+    /// Datatype: `byte`, `int32`, `double` …, or a derived one (`vector:…`), see `op::types`.
+    pub datatype: String,
+    /// Reduction: `sum`, `max`, …
+    pub reduction: String,
+    /// Root of rooted operations: a rank, or rotating.
+    pub root: Root,
+    /// `MPI_IN_PLACE`.
+    pub in_place: bool,
+    /// Distribution of the vector operations' counts.
+    pub counts: Counts,
+    /// The state of the caches.
+    pub cache: Cache,
+    /// Alignment of the buffers in bytes, a power of two.
+    pub align: usize,
+    /// Computation put between start and wait of a nonblocking call.
+    pub overlap: Option<Overlap>,
+    /// Verify results.
+    pub verify: bool,
+    /// Seed of contents and irregular counts.
+    pub seed: u64,
+}
+
+/// The root of a rooted operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Root {
+    /// One rank, always.
+    Fixed(usize),
+    /// Call number modulo size.
+    Rotating,
+}
+
+/// How many bytes each rank has in the vector operations; the mean is the message size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Counts {
+    /// All the same.
+    Regular,
+    /// Uniformly between 0 and twice the mean, from the seed.
+    Random,
+    /// From 0 at the first rank to twice the mean at the last.
+    Linear,
+    /// All at one rank.
+    Spike,
+}
+
+/// The state of the caches when a call starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cache {
+    /// One set of buffers, used again and again.
+    Warm,
+    /// Every call has buffers that no call touched for longer than the last level cache holds.
+    Cold,
+}
+
+/// Computation beside a nonblocking operation.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Overlap {
+    /// Seconds of computation between start and wait.
+    pub compute: f64,
+    /// Seconds between two calls of `MPI_Test` within it; 0: none.
+    pub test_every: f64,
+}
+
+/// One call of a case.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    /// Its number, counted from 0 and equal on all ranks. Contents and rotating roots follow from it.
+    pub number: u64,
+}
+
+/// One operation at one setting on one communicator, with its buffers.
+///
+/// The engine calls, for every measured call and on every rank: `prepare`, then (at the scheduled moment) `run`, then `verify`. Only
+/// `run` is timed: it must do nothing but call MPI.
+pub trait Case {
+    /// Chooses buffers, fills them with the contents of this call, cools caches. Local.
+    fn prepare(&mut self, call: Call) -> Result<()>;
+    /// The call.
+    fn run(&mut self) -> Result<()>;
+    /// Compares what `run` gave with what it must give. Local; an error of kind [`crate::error::Error::Wrong`].
+    fn verify(&mut self) -> Result<()>;
+    /// Bytes of buffers that this rank holds.
+    fn memory(&self) -> usize;
+}
+
+/// An operation in the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line of help.
+    pub about: &'static str,
+    /// How it is called.
+    pub mode: Mode,
+    /// Has a root.
+    pub rooted: bool,
+    /// Has a message size (Barrier and the communicator functions have none).
+    pub sized: bool,
+    /// Reduces.
+    pub reduces: bool,
+    /// Has counts of its own for each rank.
+    pub vector: bool,
+}
+
+/// All operations, in the order of the help.
+pub fn operations() -> &'static [Operation] {
+    &[]
+}
+
+/// The operation called `name`; otherwise an error that lists those there are.
+pub fn find(_name: &str) -> Result<&'static Operation> {
+    todo!()
+}
+
+/// Makes the case of a setting on `comm`. Collective; fails alike on all ranks where the failure is one of usage, and says how
+/// many bytes are wanted where there is too little memory.
+pub fn make(_comm: &Comm, _setting: &Setting) -> Result<Box<dyn Case>> {
+    todo!()
+}

@@ -1,0 +1,1 @@
+//! Rows as table, CSV, JSON, pictures.
