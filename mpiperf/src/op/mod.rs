@@ -42,6 +42,41 @@ pub struct Setting {
     pub verify: bool,
     /// Seed of contents and irregular counts.
     pub seed: u64,
+    /// Virtual topology of the neighbour collectives.
+    #[serde(default)]
+    pub topology: Topology,
+}
+
+impl Default for Setting {
+    /// `bcast` of 8 bytes from rank 0, warm buffers, verified.
+    fn default() -> Setting {
+        Setting {
+            operation: "bcast".to_owned(),
+            bytes: 8,
+            datatype: "byte".to_owned(),
+            reduction: "sum".to_owned(),
+            root: Root::Fixed(0),
+            in_place: false,
+            counts: Counts::Regular,
+            cache: Cache::Warm,
+            align: 64,
+            overlap: None,
+            verify: true,
+            seed: 1,
+            topology: Topology::Torus,
+        }
+    }
+}
+
+/// Who is whose neighbour in the neighbour collectives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topology {
+    /// A periodic two-dimensional grid, as square as the number of processes allows: four neighbours.
+    #[default]
+    Torus,
+    /// A distributed graph: rank r sends to r + 1, r + 2 and r + 4 (modulo size).
+    Graph,
 }
 
 /// The root of a rooted operation.
