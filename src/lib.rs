@@ -48,5 +48,7 @@ pub mod hier;
 pub mod params;
 pub mod pattern;
 pub mod select;
+pub mod shm;
 pub mod sim;
+pub mod sync;
 pub mod topo;

@@ -10,14 +10,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("topo", &["endpoint"]),
     ("algo", &["endpoint", "pattern"]),
     ("select", &["topo", "endpoint"]),
-    ("hier", &["algo", "endpoint", "select", "topo"]),
+    ("hier", &["algo", "endpoint", "select", "shm", "topo"]),
     ("params", &["endpoint", "select", "topo"]),
     ("sim", &["endpoint"]),
-    ("ffi", &["algo", "endpoint", "hier", "params", "select", "topo"]),
+    ("sync", &[]),
+    ("shm", &["endpoint", "pattern", "sync"]),
+    ("ffi", &["algo", "endpoint", "hier", "params", "select", "shm", "sync", "topo"]),
 ];
 
 /// Where `unsafe` is allowed.
-const UNSAFE: &[&str] = &["ffi", "sim", "endpoint"];
+const UNSAFE: &[&str] = &["ffi", "sim", "endpoint", "shm", "sync"];
 
 fn sources(path: &Path, found: &mut Vec<PathBuf>) {
     if path.is_dir() {

@@ -1,0 +1,37 @@
+//! What a team of processes shares, whoever provides it: pools of real processes, or the heap of a test.
+
+use crate::endpoint::Result;
+
+/// A member of a team, by its place in the group.
+pub type Member = usize;
+
+/// Number of a page in its owner's pool.
+pub type Page = u32;
+
+/// The memory that the members of one team share. All of it is written by its owner only.
+///
+/// # Safety
+/// What the functions return must be memory of the lengths said here, aligned to 64 bytes, zeroed when first handed out, and valid as long
+/// as `self`.
+pub unsafe trait Memory: Send + Sync {
+    /// The caller's place.
+    fn me(&self) -> Member;
+    /// Number of members.
+    fn size(&self) -> usize;
+    /// The control block (4 KiB) of a member: the caller may write its own and reads the others'.
+    fn control(&self, member: Member) -> *mut u8;
+    /// Reserves `bytes` of the caller's own memory: its first page, and its address. `None`: the budget is spent, or there is
+    /// no memory.
+    fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)>;
+    /// The caller's view of a lease of `bytes` that another member has published.
+    fn view(&self, member: Member, page: Page, bytes: usize) -> *const u8;
+    /// Whether members can read each other's private memory; the same for all members.
+    fn zero_copy(&self) -> bool;
+    /// Copies `bytes` at address `from` in another member's private memory to `to`, completely.
+    ///
+    /// # Safety
+    /// `to` holds so many bytes; the member keeps its memory unchanged meanwhile.
+    unsafe fn fetch(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()>;
+    /// Whether a member's process is known to be dead. Slow: asked after long waits only.
+    fn is_dead(&self, member: Member) -> bool;
+}

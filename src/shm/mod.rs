@@ -1,0 +1,3 @@
+//! Shared memory among the processes of a node.
+
+pub mod memory;

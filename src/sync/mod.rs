@@ -1,0 +1,1 @@
+//! Atomics and waiting: the only place that knows whether a model checker runs.
