@@ -1,29 +1,32 @@
-//! Samples in, numbers out.
+//! Samples in, numbers out. Nothing here knows of MPI.
+//!
+//! * [`summary`]: one row of numbers out of the times of one case.
+//! * [`ratio`]: two alternating variants, and runs against runs.
+//! * [`budget`]: what a number cannot be trusted below, and verdicts that respect it.
+//! * [`quality`]: overlap with computation, reproducibility over runs.
 
-/// One row of numbers; times in seconds.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Summary {
-    /// Calls that counted.
-    pub correct: usize,
-    /// Calls left after trimming.
-    pub kept: usize,
-    /// Mean of the kept.
-    pub mean: f64,
-    /// Standard error of the mean of the kept, σ/√n.
-    pub error: f64,
-    /// The same before trimming.
-    pub error_untrimmed: f64,
-    /// Half width of the confidence interval of the mean by Student's distribution.
-    pub interval: f64,
-    /// Of the kept.
-    pub min: f64,
-    /// Of the kept.
-    pub max: f64,
-    /// Percentiles 5, 25, 50, 75, 95, 99 of all correct calls.
-    pub percentiles: [f64; 6],
-}
+pub mod budget;
+pub mod quality;
+pub mod ratio;
+pub mod student;
+pub mod summary;
 
-/// Trims `trim` (0.25) of the smallest and of the largest, and summarises at confidence `p`. `None` without any sample.
-pub fn summarise(_times: &[f64], _trim: f64, _p: f64) -> Option<Summary> {
-    todo!()
+pub use budget::{Budget, Verdict, judge};
+pub use quality::{hidden, relative_error};
+pub use ratio::{Ratio, of_runs, paired};
+pub use summary::{PERCENTILES, Summary, median, percentile, summarise};
+
+/// Numbers that may be infinite (an interval of one sample), as JSON's `null`, which has no infinity.
+pub mod finite {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// `null` for what is not finite.
+    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        value.is_finite().then_some(*value).serialize(serializer)
+    }
+
+    /// Infinity for `null`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
+    }
 }
