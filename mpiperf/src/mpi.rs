@@ -47,7 +47,7 @@ macro_rules! call {
     };
 }
 
-/// A communicator with its rank and size; freed when dropped unless it is `MPI_COMM_WORLD`. Errors are returned.
+/// A communicator with its rank and size; freed when dropped, unless it is `MPI_COMM_WORLD` or MPI is finalised. Errors are returned.
 pub struct Comm {
     raw: ffi::MPI_Comm,
     rank: usize,
@@ -161,6 +161,16 @@ impl Comm {
         Ok(all)
     }
 
+    /// `to.len()` values to each rank from `root`, whose `from` holds those of all ranks in rank order. Collective.
+    pub fn scatter<T: Plain>(&self, from: &[T], to: &mut [T], root: usize) -> Result<()> {
+        if self.rank == root && from.len() != to.len() * self.size {
+            return Err(Error::Measure(format!("scatter of {} values to {} ranks", from.len(), self.size)));
+        }
+        let bytes = size_of_val(to) as c_int;
+        let (data, root) = (to.as_mut_ptr().cast(), root as c_int);
+        call!(MPI_Scatter(from.as_ptr().cast(), bytes, byte(), data, bytes, byte(), root, self.raw))
+    }
+
     /// Element by element the largest value over all ranks. Collective.
     pub fn max(&self, data: &mut [f64]) -> Result<()> {
         let (n, double, max) = unsafe { (data.len() as c_int, ffi::RSMPI_DOUBLE, ffi::RSMPI_MAX) };
@@ -199,7 +209,8 @@ impl Comm {
 
 impl Drop for Comm {
     fn drop(&mut self) {
-        if self.owned {
+        let mut over = 0;
+        if self.owned && call!(MPI_Finalized(&mut over)).is_ok() && over == 0 {
             let _ = call!(MPI_Comm_free(&mut self.raw));
         }
     }

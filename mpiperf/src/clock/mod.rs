@@ -1,11 +1,21 @@
 //! Timers, and the global clock.
+//!
+//! * [`Timer`]: the local clock of one process.
+//! * `exchange`: the offset between two clocks by ping-pongs.
+//! * `fit`: offset and drift out of several such measurements. Pure.
+//! * `node`: which ranks share a node, a clock, and cores.
+//! * [`Global`]: the clock of rank 0 on every rank.
 
-use crate::error::Result;
-use crate::mpi::Comm;
+mod counter;
+mod exchange;
+pub mod fit;
+mod global;
+mod node;
+mod timer;
 
-/// A local timer; seconds since it was made, as `f64` (0.1 ns of resolution after a day).
-#[derive(Debug, Clone, Copy)]
-pub struct Timer {}
+pub use exchange::Search;
+pub use global::Global;
+pub use timer::{Origin, Timer};
 
 /// Which counter a timer reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -21,19 +31,15 @@ pub enum Source {
     Wtime,
 }
 
-impl Timer {
-    /// A timer over `source`.
-    pub fn new(_source: Source) -> Result<Timer> {
-        todo!()
-    }
-    /// Seconds since the timer was made.
-    #[inline]
-    pub fn now(&self) -> f64 {
-        todo!()
-    }
-    /// Smallest step seen between two readings, seconds.
-    pub fn resolution(&self) -> f64 {
-        todo!()
+impl Source {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Auto => "auto",
+            Source::Tsc => "tsc",
+            Source::Monotonic => "monotonic",
+            Source::Wtime => "wtime",
+        }
     }
 }
 
@@ -49,27 +55,13 @@ pub enum Scheme {
     Hierarchical,
 }
 
-/// This process's view of the clock of rank 0: `offset + slope · local`.
-pub struct Global {
-    /// The local timer.
-    pub timer: Timer,
-    /// Uncertainty of the offset (half of the least round trip), seconds, the largest over all ranks.
-    pub uncertainty: f64,
-    // … offset, slope, reference
-}
-
-impl Global {
-    /// Finds the offsets. Collective.
-    pub fn synchronise(_comm: &Comm, _timer: Timer, _scheme: Scheme) -> Result<Global> {
-        todo!()
-    }
-    /// Measures again and corrects offset and drift. Collective.
-    pub fn resynchronise(&mut self, _comm: &Comm) -> Result<()> {
-        todo!()
-    }
-    /// The global time, seconds.
-    #[inline]
-    pub fn now(&self) -> f64 {
-        todo!()
+impl Scheme {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Linear => "linear",
+            Scheme::Ring => "ring",
+            Scheme::Hierarchical => "hierarchical",
+        }
     }
 }
