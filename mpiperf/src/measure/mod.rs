@@ -1,9 +1,27 @@
 //! Stages of scheduled starts.
+//!
+//! * `schedule`: which case is called when, and where each rank starts. Pure.
+//! * `judge`: whether a call counts, and its time. Pure.
+//! * `window`: how much time a call is given. Pure.
+//! * `director`: what rank 0 decides from all that: the next stage, the end. Pure.
+//! * `wait`: waiting for a moment.
+//! * `driver`: the stages themselves, over MPI.
+//! * [`patterns`]: cases whose time is known beforehand.
 
-use crate::clock::Global;
-use crate::error::Result;
-use crate::mpi::Comm;
-use crate::op::Case;
+mod director;
+mod driver;
+mod judge;
+mod ordinary;
+pub mod patterns;
+mod schedule;
+mod wait;
+mod window;
+
+pub use driver::measure;
+pub use ordinary::{ordinary_loop, ordinary_loop_ranks};
+pub use wait::until;
+
+use crate::error::{Error, Result};
 
 /// How a case is measured. The defaults are the paper's.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -105,13 +123,49 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// Measures cases that alternate call by call in an order drawn anew for each round; one case: simply that case. Collective on `comm`, which is
-/// not the communicator measured. Without any correct call the outcome has none: callers must say so.
-pub fn measure(_comm: &Comm, _clock: &mut Global, _cases: &mut [Box<dyn Case>], _plan: &Plan) -> Result<Outcome> {
-    todo!()
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            first_calls: 4,
+            stage_calls: 8,
+            tolerated: 0.25,
+            growth: 1.1,
+            stop: Stop::default(),
+            arrival: Arrival::Together,
+            wait: None,
+            budget: 30.0,
+        }
+    }
 }
 
-/// The ordinary loop, for comparison: barrier, `calls` calls, the mean of them, of rank 0 and the maximum over ranks, seconds.
-pub fn ordinary_loop(_comm: &Comm, _clock: &Global, _case: &mut dyn Case, _calls: u32) -> Result<(f64, f64)> {
-    todo!()
+impl Default for Stop {
+    fn default() -> Stop {
+        Stop { calls: 100, correct: 30, relative_error: None, least: 10 }
+    }
+}
+
+impl Plan {
+    /// Refuses what cannot be done on `ranks` processes.
+    pub fn check(&self, ranks: usize) -> Result<()> {
+        let wrong = |text: String| Err(Error::Usage(text));
+        if self.stage_calls == 0 {
+            return wrong("calls of a stage: 0; at least 1 is needed".into());
+        }
+        if !(0.0..=1.0).contains(&self.tolerated) {
+            return wrong(format!("tolerated share of incorrect calls: {}; must be between 0 and 1", self.tolerated));
+        }
+        if !(self.growth > 1.0 && self.growth <= 10.0) {
+            return wrong(format!("growth of the window: {}; must be above 1, at most 10", self.growth));
+        }
+        if self.stop.calls == 0 || self.stop.correct == 0 {
+            return wrong("stopping rule 1: 0 calls; at least 1 is needed".into());
+        }
+        if self.stop.relative_error.is_some_and(|limit| !(limit > 0.0)) {
+            return wrong("stopping rule 2: the relative standard error must be above 0".into());
+        }
+        if !(self.budget > 0.0) {
+            return wrong(format!("time for one case: {} s; must be above 0", self.budget));
+        }
+        self.arrival.check(ranks)
+    }
 }
