@@ -3,7 +3,7 @@
 //! * [`summary`]: one row of numbers out of the times of one case.
 //! * [`ratio`]: two alternating variants, and runs against runs.
 //! * [`budget`]: what a number cannot be trusted below, and verdicts that respect it.
-//! * [`quality`]: overlap with computation, reproducibility over runs.
+//! * [`quality`]: reproducibility over runs.
 
 pub mod budget;
 pub mod quality;
@@ -12,7 +12,7 @@ pub mod student;
 pub mod summary;
 
 pub use budget::{Budget, Verdict, judge};
-pub use quality::{hidden, relative_error};
+pub use quality::relative_error;
 pub use ratio::{Ratio, of_runs, paired};
 pub use summary::{PERCENTILES, Summary, median, percentile, summarise};
 
