@@ -228,3 +228,13 @@ unsafe impl Plain for i32 {}
 unsafe impl Plain for u32 {}
 unsafe impl Plain for u64 {}
 unsafe impl Plain for f64 {}
+
+/// What the MPI library says that it is: the first line of `MPI_Get_library_version`.
+pub fn library() -> String {
+    let mut text = vec![0u8; 8192 + 1];
+    let mut len: c_int = 0;
+    // SAFETY: the buffer is as long as MPI_MAX_LIBRARY_VERSION_STRING of any library.
+    unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &mut len) };
+    text.truncate(len.max(0) as usize);
+    String::from_utf8_lossy(&text).lines().next().unwrap_or("this MPI library").trim().trim_end_matches(',').to_owned()
+}

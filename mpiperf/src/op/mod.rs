@@ -1,7 +1,28 @@
 //! What can be measured: operations, and cases made of them.
+//!
+//! [`table`] names the operations. [`shape`] says who sends what to whom, [`types`], [`content`] and [`reduction`] what the bytes
+//! are, [`buffers`] fills and checks them, [`call`] makes the MPI calls, and [`collective`] puts these together;
+//! [`communicator`] does the same for functions that make communicators.
 
-use crate::error::Result;
+mod buffers;
+mod call;
+mod collective;
+mod communicator;
+mod content;
+pub mod memory;
+pub mod overlap;
+mod reduction;
+mod shape;
+mod table;
+mod topology;
+mod types;
+
+use crate::error::{Error, Result};
 use crate::mpi::Comm;
+
+pub use reduction::REDUCTIONS;
+pub use table::{Kind, Operation, find, operations};
+pub use types::GRAMMAR as DATATYPES;
 
 /// How a call of the operation is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -142,39 +163,33 @@ pub trait Case {
     fn verify(&mut self) -> Result<()>;
     /// Bytes of buffers that this rank holds.
     fn memory(&self) -> usize;
+    /// Flips one bit of the last call's result on this rank, for tests of the verification; false where there is no result.
+    fn spoil(&mut self) -> bool {
+        false
+    }
 }
 
-/// An operation in the table.
-#[derive(Debug, Clone, Copy)]
-pub struct Operation {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// One line of help.
-    pub about: &'static str,
-    /// How it is called.
-    pub mode: Mode,
-    /// Has a root.
-    pub rooted: bool,
-    /// Has a message size (Barrier and the communicator functions have none).
-    pub sized: bool,
-    /// Reduces.
-    pub reduces: bool,
-    /// Has counts of its own for each rank.
-    pub vector: bool,
+/// Whether MPI (or this tool, for `affine`) defines a reduction on a datatype. False for unknown names, too.
+pub fn defined(reduction: &str, datatype: &str) -> bool {
+    let both = reduction::Reduction::parse(reduction).ok().zip(types::Layout::parse(datatype).ok());
+    both.is_some_and(|(reduction, layout)| layout.plain.is_some_and(|base| reduction.takes(base)))
 }
 
-/// All operations, in the order of the help.
-pub fn operations() -> &'static [Operation] {
-    &[]
-}
-
-/// The operation called `name`; otherwise an error that lists those there are.
-pub fn find(_name: &str) -> Result<&'static Operation> {
-    todo!()
-}
-
-/// Makes the case of a setting on `comm`. Collective; fails alike on all ranks where the failure is one of usage, and says how
-/// many bytes are wanted where there is too little memory.
-pub fn make(_comm: &Comm, _setting: &Setting) -> Result<Box<dyn Case>> {
-    todo!()
+/// Makes the case of a setting on `comm`, which must outlive it. Collective; fails alike on all ranks where the failure is one of
+/// usage, and says how many bytes are wanted where there is too little memory.
+///
+/// The case expects calls numbered one by one: with [`Cache::Cold`], the buffers of a call are filled long before it.
+pub fn make(comm: &Comm, setting: &Setting) -> Result<Box<dyn Case>> {
+    let operation = find(&setting.operation)?;
+    if comm.size() < 2 {
+        return Err(Error::usage(format!(
+            "{} needs at least 2 processes, and there is 1: a collective of one process communicates with nobody, so there is \
+             nothing to measure; start more (mpiexec -n 2 …)",
+            operation.name
+        )));
+    }
+    if operation.communicator() {
+        return Ok(Box::new(communicator::CommCase::new(comm, operation)?));
+    }
+    Ok(Box::new(collective::Collective::new(comm, operation, setting)?))
 }

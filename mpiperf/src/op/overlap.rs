@@ -1,0 +1,73 @@
+//! Computation beside a nonblocking operation, and how much of the operation it hides.
+
+use std::hint::black_box;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// The share of the operation's time that computation hides:
+/// `max(0, min(1, 1 − (t_total − t_compute) / t_pure))`.
+///
+/// `t_pure`: the operation alone; `t_compute`: the computation alone; `t_total`: start, computation, wait. `None` where a time
+/// is missing or the operation took none.
+pub fn hidden(t_pure: f64, t_compute: f64, t_total: f64) -> Option<f64> {
+    let share = 1.0 - (t_total - t_compute) / t_pure;
+    (t_pure > 0.0 && share.is_finite()).then(|| share.clamp(0.0, 1.0))
+}
+
+/// Computes in registers, without touching memory, for about so many seconds of an undisturbed core.
+pub fn compute(seconds: f64) {
+    spin((seconds * rate()) as u64);
+}
+
+/// Steps of computation per second: the best of many short tries, so that other work on the core does not count. Found once.
+pub fn rate() -> f64 {
+    static RATE: OnceLock<f64> = OnceLock::new();
+    *RATE.get_or_init(|| {
+        const TRIES: u32 = 50;
+        const STEPS: u64 = 50_000;
+        let mut best = 0f64;
+        for _ in 0..TRIES {
+            let start = Instant::now();
+            spin(STEPS);
+            best = best.max(STEPS as f64 / start.elapsed().as_secs_f64().max(1e-9));
+        }
+        best
+    })
+}
+
+/// A chain of dependent steps, which neither the compiler nor the core can shorten, in a register.
+#[inline(never)]
+fn spin(steps: u64) {
+    let mut x = black_box(1u64);
+    for _ in 0..steps {
+        x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+    }
+    black_box(x);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares() {
+        assert_eq!(hidden(10.0, 10.0, 10.0), Some(1.0));
+        assert_eq!(hidden(10.0, 10.0, 20.0), Some(0.0));
+        assert_eq!(hidden(10.0, 10.0, 15.0), Some(0.5));
+        assert_eq!(hidden(10.0, 10.0, 35.0), Some(0.0));
+        assert_eq!(hidden(10.0, 10.0, 5.0), Some(1.0));
+        assert_eq!(hidden(0.0, 10.0, 10.0), None);
+        assert_eq!(hidden(f64::NAN, 10.0, 10.0), None);
+    }
+
+    #[test]
+    fn computing_takes_its_time() {
+        let least = (0..20).map(|_| {
+            let start = Instant::now();
+            compute(2e-3);
+            start.elapsed().as_secs_f64()
+        });
+        let least = least.fold(f64::INFINITY, f64::min);
+        assert!((1.5e-3..4e-3).contains(&least), "{least}");
+    }
+}
