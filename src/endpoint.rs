@@ -86,6 +86,8 @@ pub enum Error {
     Mpi(i32),
     /// A temporary buffer of this many bytes could not be had.
     NoMemory(usize),
+    /// A process of the group has died, or has failed in an operation of the group.
+    Peer,
 }
 
 /// Result of a step of an operation.

@@ -122,6 +122,10 @@ pub fn code(error: Error) -> i32 {
             startup::print(&format!("coll/rust: no memory for a temporary buffer of {bytes} bytes"));
             CR_ERR_NO_MEM as i32
         }
+        Error::Peer => {
+            startup::print("coll/rust: a process of the group has died, or has failed in an operation of the group");
+            CR_ERR_INTERN as i32
+        }
     }
 }
 
