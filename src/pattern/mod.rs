@@ -4,9 +4,13 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod bruck;
 pub mod chunks;
 pub mod knomial;
+pub mod lengths;
+pub mod neighbor;
 pub mod pof2;
+pub mod tournament;
 
 /// Index of a process in a group.
 pub type Member = usize;

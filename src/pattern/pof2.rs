@@ -65,6 +65,11 @@ impl Players {
         }
     }
 
+    /// The members that player `id` stands for, itself included.
+    pub fn members(&self, id: usize) -> std::ops::Range<usize> {
+        if id < self.pairs { 2 * id..2 * id + 2 } else { id + self.pairs..id + self.pairs + 1 }
+    }
+
     /// The member that is player `id`.
     pub fn member(&self, id: usize) -> usize {
         if id >= self.pairs {
@@ -95,6 +100,9 @@ mod tests {
                     last = Some(m);
                     let Part::Player { id: back, extra } = players.part(m) else { panic!("member {m} of {size}") };
                     assert_eq!(back, id);
+                    assert_eq!(players.members(id).start, represented, "players stand for runs of members, in order");
+                    assert!(players.members(id).contains(&m) && extra.is_none_or(|e| players.members(id).contains(&e)));
+                    assert_eq!(players.members(id).len(), 1 + usize::from(extra.is_some()));
                     represented += 1;
                     if let Some(e) = extra {
                         assert_eq!(players.part(e), Part::Extra { proxy: m });
