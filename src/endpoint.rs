@@ -168,3 +168,17 @@ pub trait Stream: Sync {
     /// Reads bytes `at..at + from.len()` of the stream from `from`.
     fn unpack(&self, at: usize, from: Span) -> Result<()>;
 }
+
+/// The user's data of an operation that moves a block of bytes per member: each block is the packed stream of its own
+/// datatype. Where the blocks lie, in which order and with which gaps, is the implementation's business.
+pub trait Blocks: Sync {
+    /// Bytes in a member's block.
+    fn len(&self, member: usize) -> usize;
+    /// The blocks of these members, where they lie in memory in this order as one run of bytes. For a block that is
+    /// direct by itself, neither `pack` nor `unpack` is called.
+    fn direct(&self, members: Range<usize>) -> Option<Span>;
+    /// Writes bytes `at..at + to.len()` of a member's block to `to`.
+    fn pack(&self, member: usize, at: usize, to: Span) -> Result<()>;
+    /// Reads bytes `at..at + from.len()` of a member's block from `from`.
+    fn unpack(&self, member: usize, at: usize, from: Span) -> Result<()>;
+}

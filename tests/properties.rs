@@ -8,7 +8,9 @@ mod properties {
     mod allreduce;
     mod barrier;
     mod bcast;
+    mod blocks;
     mod data;
+    mod gather;
     mod hier_allreduce;
     mod hier_barrier;
     mod hier_bcast;
@@ -17,5 +19,6 @@ mod properties {
     mod random;
     mod reduce;
     mod reproducible;
+    mod scatter;
     mod team;
 }

@@ -9,7 +9,10 @@
 pub mod allreduce;
 pub mod barrier;
 pub mod bcast;
+pub mod data;
+pub mod gather;
 pub mod reduce;
+pub mod scatter;
 
 use crate::endpoint::{Endpoint, Rank, Result, Span, Tag};
 use crate::pattern::Member;
@@ -69,6 +72,23 @@ impl<'a, E: Endpoint> Stage<'a, E> {
     /// Posts a receive from a member.
     pub fn recv(&self, from: Member, data: Span) -> E::Post<'a> {
         self.ep.recv(self.members[from], self.tag, data)
+    }
+
+    /// Posts a send to a member, if there is anything to send. To be used where both sides know the length.
+    pub fn send_some(&self, to: Member, data: Span) -> Option<E::Post<'a>> {
+        (!data.is_empty()).then(|| self.send(to, data))
+    }
+
+    /// Posts a receive from a member, if there is anything to receive: the other side of [`Stage::send_some`].
+    pub fn recv_some(&self, from: Member, data: Span) -> Option<E::Post<'a>> {
+        (!data.is_empty()).then(|| self.recv(from, data))
+    }
+
+    /// Sends and receives at once, each only if there is anything.
+    pub async fn exchange_some(&self, to: Member, out: Span, from: Member, into: Span) -> Result<()> {
+        let receive = self.recv_some(from, into);
+        let send = self.send_some(to, out);
+        join(receive.into_iter().chain(send)).await
     }
 
     /// Sends and receives at once.

@@ -14,8 +14,10 @@
 //! * `region`: which memory of a rank is in flight
 //! * `memory`: unit types with gaps, and buffers that notice when a gap was written
 //! * `stream`: [`SimStream`], a user's data as a packed stream
+//! * `blocks`: [`SimBlocks`], a user's data as a block per member
 //! * `conformance`: what any endpoint has to do, simulated or real
 
+mod blocks;
 mod config;
 pub mod conformance;
 mod failure;
@@ -28,6 +30,7 @@ mod stats;
 mod stream;
 mod world;
 
+pub use blocks::SimBlocks;
 pub use config::{Bias, Config};
 pub use failure::{Access, Failed, Failure, Posted, Side};
 pub use host::{SimEndpoint, SimPost, SimTemp};

@@ -27,6 +27,8 @@ impl Traffic {
 pub struct Stats {
     /// All messages.
     pub total: Traffic,
+    /// Messages without units.
+    pub empty: u64,
     /// Messages by [`Tag::level`](crate::endpoint::Tag::level); as long as the highest level used.
     pub levels: Vec<Traffic>,
     /// Messages by (source, destination).
@@ -70,6 +72,7 @@ impl Stats {
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Traffic::default());
         }
+        self.empty += u64::from(units == 0);
         self.total.add(units);
         self.levels[level].add(units);
         self.pairs.entry((from, to)).or_default().add(units);

@@ -1,0 +1,4 @@
+//! Gather within a group: the root gets every member's block.
+
+pub mod knomial;
+pub mod linear;

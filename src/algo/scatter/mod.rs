@@ -1,0 +1,4 @@
+//! Scatter within a group: every member gets its block of the root's.
+
+pub mod knomial;
+pub mod linear;
