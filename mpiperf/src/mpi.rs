@@ -42,9 +42,12 @@ pub fn check(what: &'static str, code: c_int) -> Result<()> {
 /// Calls an MPI function by name and checks its code: `call!(MPI_Barrier(comm.raw()))`.
 #[macro_export]
 macro_rules! call {
-    ($name:ident ( $($arg:expr),* $(,)? )) => {
-        $crate::mpi::check(stringify!($name), unsafe { $crate::mpi::ffi::$name($($arg),*) })
-    };
+    ($name:ident ( $($arg:expr),* $(,)? )) => {{
+        // SAFETY: handles come from MPI, and pointers are to buffers as long as the counts beside them say: each use sees to that.
+        #[allow(clippy::macro_metavars_in_unsafe, reason = "arguments are handles and pointers, checked at each use")]
+        let code = unsafe { $crate::mpi::ffi::$name($($arg),*) };
+        $crate::mpi::check(stringify!($name), code)
+    }};
 }
 
 /// A communicator with its rank and size; freed when dropped, unless it is `MPI_COMM_WORLD` or MPI is finalised. Errors are returned.
@@ -59,8 +62,9 @@ impl Comm {
     /// Takes over `raw`.
     pub fn from_raw(raw: ffi::MPI_Comm, owned: bool) -> Result<Comm> {
         let (mut rank, mut size) = (0, 0);
-        // SAFETY (here and below): `raw` is a valid communicator, and the pointers are to locals.
-        call!(MPI_Comm_set_errhandler(raw, ffi::RSMPI_ERRORS_RETURN))?;
+        // SAFETY: a constant of the library.
+        let returned = unsafe { ffi::RSMPI_ERRORS_RETURN };
+        call!(MPI_Comm_set_errhandler(raw, returned))?;
         call!(MPI_Comm_rank(raw, &mut rank))?;
         call!(MPI_Comm_size(raw, &mut size))?;
         Ok(Comm { raw, rank: rank as usize, size: size as usize, owned })
@@ -68,6 +72,7 @@ impl Comm {
 
     /// `MPI_COMM_WORLD`.
     pub fn world() -> Result<Comm> {
+        // SAFETY: a constant of the library.
         Comm::from_raw(unsafe { ffi::RSMPI_COMM_WORLD }, false)
     }
 
@@ -88,6 +93,7 @@ impl Comm {
 
     /// A duplicate. Collective.
     pub fn dup(&self) -> Result<Comm> {
+        // SAFETY: a constant of the library.
         let mut new = unsafe { ffi::RSMPI_COMM_NULL };
         call!(MPI_Comm_dup(self.raw, &mut new))?;
         Comm::from_raw(new, true)
@@ -95,6 +101,7 @@ impl Comm {
 
     /// A duplicate with info keys (Open MPI's `ompi_comm_coll_preference` chooses collective components). Collective.
     pub fn dup_with_info(&self, keys: &[(&str, &str)]) -> Result<Comm> {
+        // SAFETY: a constant of the library.
         let mut info = unsafe { ffi::RSMPI_INFO_NULL };
         call!(MPI_Info_create(&mut info))?;
         for (key, value) in keys {
@@ -102,6 +109,7 @@ impl Comm {
             let (key, value) = (text(key)?, text(value)?);
             call!(MPI_Info_set(info, key.as_ptr(), value.as_ptr()))?;
         }
+        // SAFETY: a constant of the library.
         let mut new = unsafe { ffi::RSMPI_COMM_NULL };
         call!(MPI_Comm_dup_with_info(self.raw, info, &mut new))?;
         call!(MPI_Info_free(&mut info))?;
@@ -110,6 +118,7 @@ impl Comm {
 
     /// The processes of each colour, in the order of their ranks. Collective.
     pub fn split(&self, colour: usize) -> Result<Comm> {
+        // SAFETY: a constant of the library.
         let mut new = unsafe { ffi::RSMPI_COMM_NULL };
         call!(MPI_Comm_split(self.raw, colour as c_int, self.rank as c_int, &mut new))?;
         Comm::from_raw(new, true)
@@ -117,8 +126,11 @@ impl Comm {
 
     /// The processes that share memory with this one. Collective.
     pub fn node(&self) -> Result<Comm> {
+        // SAFETY: a constant of the library.
         let mut new = unsafe { ffi::RSMPI_COMM_NULL };
+        // SAFETY: a constant of the library.
         let kind = unsafe { ffi::RSMPI_COMM_TYPE_SHARED };
+        // SAFETY: a constant of the library.
         let none = unsafe { ffi::RSMPI_INFO_NULL };
         call!(MPI_Comm_split_type(self.raw, kind, self.rank as c_int, none, &mut new))?;
         Comm::from_raw(new, true)
@@ -133,6 +145,7 @@ impl Comm {
     /// Receives exactly `data.len()` plain values from `from`.
     pub fn recv<T: Plain>(&self, data: &mut [T], from: usize, tag: c_int) -> Result<()> {
         let bytes = size_of_val(data) as c_int;
+        // SAFETY: a constant of the library.
         let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
         call!(MPI_Recv(data.as_mut_ptr().cast(), bytes, byte(), from as c_int, tag, self.raw, ignore))
     }
@@ -173,6 +186,7 @@ impl Comm {
 
     /// Element by element the largest value over all ranks. Collective.
     pub fn max(&self, data: &mut [f64]) -> Result<()> {
+        // SAFETY: a constant of the library.
         let (n, double, max) = unsafe { (data.len() as c_int, ffi::RSMPI_DOUBLE, ffi::RSMPI_MAX) };
         call!(MPI_Allreduce(in_place(), data.as_mut_ptr().cast(), n, double, max, self.raw))
     }
@@ -222,12 +236,14 @@ impl Drop for Comm {
 ///
 /// No padding, no pointer, every bit pattern valid.
 pub unsafe trait Plain: Copy + Default {}
-// SAFETY (all): plain numbers.
-unsafe impl Plain for u8 {}
-unsafe impl Plain for i32 {}
-unsafe impl Plain for u32 {}
-unsafe impl Plain for u64 {}
-unsafe impl Plain for f64 {}
+
+macro_rules! plain {
+    ($($number:ty),*) => {$(
+        // SAFETY: a number.
+        unsafe impl Plain for $number {}
+    )*};
+}
+plain!(u8, i32, u32, u64, f64);
 
 /// What the MPI library says that it is: the first line of `MPI_Get_library_version`.
 pub fn library() -> String {

@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn system_clock_advances_like_the_system() {
         let timer = Timer::new(Source::Monotonic).unwrap();
-        let (start, wall) = (timer.now(), std::time::Instant::now());
+        let (wall, start) = (std::time::Instant::now(), timer.now());
         std::thread::sleep(std::time::Duration::from_millis(5));
         let (took, real) = (timer.now() - start, wall.elapsed().as_secs_f64());
         assert!(took >= 0.005 && took <= real, "{took} {real}");

@@ -250,8 +250,8 @@ mod tests {
         // Too few correct ones for an interval: go on for a while.
         assert!(!stop.reached(100, 9, none()) && stop.reached(400, 0, none()));
         let both = Stop { relative_error: Some(0.05), ..stop };
-        let steady = || vec![1.0, 1.01].repeat(5).into_iter();
-        let wild = || vec![1.0, 9.0].repeat(5).into_iter();
+        let steady = || [1.0, 1.01].repeat(5).into_iter();
+        let wild = || [1.0, 9.0].repeat(5).into_iter();
         assert!(both.reached(10, 10, [steady()].into_iter()));
         assert!(!both.reached(10, 9, [steady()].into_iter()));
         assert!(!both.reached(10, 10, [steady(), wild()].into_iter()));

@@ -168,8 +168,7 @@ impl Run<'_> {
             let prepared = case.prepare(Call { number: slot.call });
             let moment = clock.local_at(tau + slot.begin + offset);
             let ready = timer.now();
-            until(&timer, moment, self.wait);
-            let start = timer.now();
+            let start = until(&timer, moment, self.wait);
             let ran = case.run();
             let end = timer.now();
             let verified = if prepared.is_ok() && ran.is_ok() { case.verify() } else { Ok(()) };

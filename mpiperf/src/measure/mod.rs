@@ -160,10 +160,10 @@ impl Plan {
         if self.stop.calls == 0 || self.stop.correct == 0 {
             return wrong("stopping rule 1: 0 calls; at least 1 is needed".into());
         }
-        if self.stop.relative_error.is_some_and(|limit| !(limit > 0.0)) {
+        if self.stop.relative_error.is_some_and(|limit| limit.is_nan() || limit <= 0.0) {
             return wrong("stopping rule 2: the relative standard error must be above 0".into());
         }
-        if !(self.budget > 0.0) {
+        if self.budget.is_nan() || self.budget <= 0.0 {
             return wrong(format!("time for one case: {} s; must be above 0", self.budget));
         }
         self.arrival.check(ranks)

@@ -10,22 +10,40 @@ const AWAKE: f64 = 100e-6;
 /// Less is not worth a sleep, seconds.
 const WORTH: f64 = 20e-6;
 
-/// Waits until the local time `moment` (see [`Timer::now`]). Spinning reads the clock without `pause`: under a hypervisor many of them
-/// in a row cost the processor.
+/// Waits until the local time `moment` (see [`Timer::now`]); the reading that ended the wait. Spinning reads the clock without `pause`: under
+/// a hypervisor many of them in a row cost the processor.
 #[inline]
-pub fn until(timer: &Timer, moment: f64, how: Wait) {
-    match how {
-        Wait::Spin => while timer.now() < moment {},
-        Wait::Sleep => loop {
-            let left = moment - timer.now();
-            if left <= 0.0 {
-                return;
+pub fn until(timer: &Timer, moment: f64, how: Wait) -> f64 {
+    loop {
+        let now = timer.now();
+        if now >= moment {
+            return now;
+        }
+        if how == Wait::Spin {
+            continue;
+        }
+        if moment - now > AWAKE + WORTH {
+            std::thread::sleep(Duration::from_secs_f64(moment - now - AWAKE));
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Source;
+
+    #[test]
+    fn both_ways_end_in_time() {
+        let timer = Timer::new(Source::Monotonic).unwrap();
+        for how in [Wait::Spin, Wait::Sleep] {
+            for wait in [-1.0, 0.0, 5e-5, 2e-3] {
+                let moment = timer.now() + wait;
+                let reading = until(&timer, moment, how);
+                assert!(reading >= moment && reading <= timer.now(), "{how:?} {wait}");
             }
-            if left > AWAKE + WORTH {
-                std::thread::sleep(Duration::from_secs_f64(left - AWAKE));
-            } else {
-                std::thread::yield_now();
-            }
-        },
+        }
     }
 }
