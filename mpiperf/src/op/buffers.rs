@@ -60,7 +60,12 @@ impl Buffers {
     /// Allocates `sets` sets, for a datatype whose elements have `size` bytes.
     pub fn new(plan: Plan, sets: usize, align: usize, size: usize) -> Result<Buffers> {
         let bytes = plan.stride.checked_mul(sets).filter(|bytes| *bytes <= isize::MAX as usize - align);
-        let wanted = || Error::usage(format!("cannot allocate {sets} sets of buffers of {} bytes each: ask for smaller messages", plan.stride));
+        let wanted = || {
+            Error::usage(format!(
+                "cannot allocate {sets} sets of buffers of {} bytes each: ask for smaller messages",
+                plan.stride
+            ))
+        };
         let block = bytes.and_then(|bytes| Block::from_size_align(bytes, align).ok()).ok_or_else(wanted)?;
         // SAFETY: the size is not 0, for a set has guards.
         let memory = unsafe { alloc(block) };
@@ -143,12 +148,16 @@ impl Buffers {
         for (from, to) in kept {
             if let Some(i) = content::differs(CANARY, from, &recv[from..to]) {
                 let at = (from + i) as isize - GUARD as isize;
-                return Err(format!("byte {at} from the start of the receive buffer was written, which lies outside of what is received"));
+                return Err(format!(
+                    "byte {at} from the start of the receive buffer was written, which lies outside of what is received"
+                ));
             }
         }
         if !role.in_recv {
             for piece in &role.input {
-                contents.compare(piece, send, 0, scratch).map_err(|text| format!("the send buffer was changed: {text}"))?;
+                contents
+                    .compare(piece, send, 0, scratch)
+                    .map_err(|text| format!("the send buffer was changed: {text}"))?;
             }
         }
         Ok(())
@@ -205,7 +214,9 @@ impl Contents<'_> {
             let n = step.min(piece.count - first);
             let packed = &mut scratch[..n * layout.size];
             self.packed(&piece.what, first, packed);
-            for (element, to) in packed.chunks_exact(layout.size).zip(memory[first * layout.extent..].chunks_mut(layout.extent)) {
+            for (element, to) in
+                packed.chunks_exact(layout.size).zip(memory[first * layout.extent..].chunks_mut(layout.extent))
+            {
                 let mut from = 0;
                 for (at, len) in &layout.pieces {
                     to[*at..at + len].copy_from_slice(&element[from..from + len]);
@@ -216,7 +227,13 @@ impl Contents<'_> {
     }
 
     /// Compares a piece of `buffer`, which lies at `canary` of the canaries' stream.
-    fn compare(&self, piece: &Piece, buffer: &[u8], canary: usize, scratch: &mut [u8]) -> std::result::Result<(), String> {
+    fn compare(
+        &self,
+        piece: &Piece,
+        buffer: &[u8],
+        canary: usize,
+        scratch: &mut [u8],
+    ) -> std::result::Result<(), String> {
         let layout = self.layout;
         let start = piece.at * layout.extent;
         let memory = &buffer[start..start + piece.count * layout.extent];
@@ -243,18 +260,29 @@ impl Contents<'_> {
         Ok(())
     }
 
-    fn element(&self, piece: &Piece, i: usize, memory: &[u8], expected: &[u8], canary: usize) -> std::result::Result<(), String> {
+    fn element(
+        &self,
+        piece: &Piece,
+        i: usize,
+        memory: &[u8],
+        expected: &[u8],
+        canary: usize,
+    ) -> std::result::Result<(), String> {
         let mut from = 0;
         for (at, len) in &self.layout.pieces {
             if memory[*at..at + len] != expected[from..from + len] {
-                let got: Vec<u8> = self.layout.pieces.iter().flat_map(|(at, len)| &memory[*at..at + len]).copied().collect();
+                let got: Vec<u8> =
+                    self.layout.pieces.iter().flat_map(|(at, len)| &memory[*at..at + len]).copied().collect();
                 return Err(self.report(piece, i, &got, expected));
             }
             from += len;
         }
         for (at, len) in &self.layout.holes {
             if let Some(wrong) = content::differs(CANARY, canary + at, &memory[*at..at + len]) {
-                return Err(format!("byte {} of element {i} was written, which lies in a gap of the datatype", at + wrong));
+                return Err(format!(
+                    "byte {} of element {i} was written, which lies in a gap of the datatype",
+                    at + wrong
+                ));
             }
         }
         Ok(())

@@ -122,10 +122,16 @@ pub unsafe fn start(kind: Kind, mode: Mode, a: &Arguments, to: &Target, request:
         Kind::Scatter => by_mode!(MPI_Scatter MPI_Iscatter mpiperf_Scatter_init(s, a.sn, t, r, a.rn, t, root)),
         Kind::Scatterv => by_mode!(MPI_Scatterv MPI_Iscatterv mpiperf_Scatterv_init(s, sns, sds, t, r, a.rn, t, root)),
         Kind::Allgather => by_mode!(MPI_Allgather MPI_Iallgather mpiperf_Allgather_init(s, a.sn, t, r, a.rn, t)),
-        Kind::Allgatherv => by_mode!(MPI_Allgatherv MPI_Iallgatherv mpiperf_Allgatherv_init(s, a.sn, t, r, rns, rds, t)),
+        Kind::Allgatherv => {
+            by_mode!(MPI_Allgatherv MPI_Iallgatherv mpiperf_Allgatherv_init(s, a.sn, t, r, rns, rds, t))
+        }
         Kind::Alltoall => by_mode!(MPI_Alltoall MPI_Ialltoall mpiperf_Alltoall_init(s, a.sn, t, r, a.rn, t)),
-        Kind::Alltoallv => by_mode!(MPI_Alltoallv MPI_Ialltoallv mpiperf_Alltoallv_init(s, sns, sds, t, r, rns, rds, t)),
-        Kind::Alltoallw => by_mode!(MPI_Alltoallw MPI_Ialltoallw mpiperf_Alltoallw_init(s, sns, sds, ts, r, rns, rds, ts)),
+        Kind::Alltoallv => {
+            by_mode!(MPI_Alltoallv MPI_Ialltoallv mpiperf_Alltoallv_init(s, sns, sds, t, r, rns, rds, t))
+        }
+        Kind::Alltoallw => {
+            by_mode!(MPI_Alltoallw MPI_Ialltoallw mpiperf_Alltoallw_init(s, sns, sds, ts, r, rns, rds, ts))
+        }
         Kind::Reduce => by_mode!(MPI_Reduce MPI_Ireduce mpiperf_Reduce_init(s, r, a.sn, t, op, root)),
         Kind::Allreduce => by_mode!(MPI_Allreduce MPI_Iallreduce mpiperf_Allreduce_init(s, r, a.sn, t, op)),
         Kind::ReduceScatter => {

@@ -182,7 +182,9 @@ impl Collective {
     #[inline]
     fn start(&mut self) -> Result<()> {
         // SAFETY: arguments and buffers follow from one shape, and live as long as the case, which frees the requests first.
-        let code = unsafe { start(self.operation.kind, self.operation.mode, &self.arguments, &self.target, &mut self.request) };
+        let code = unsafe {
+            start(self.operation.kind, self.operation.mode, &self.arguments, &self.target, &mut self.request)
+        };
         check(self.operation.name, code)
     }
 
@@ -243,7 +245,7 @@ impl Case for Collective {
         let contents = Contents { inputs, root, layout: &self.layout };
         let set = self.set(call);
         self.buffers.check(set, self.shape.role(is_root), &contents).map_err(|text| {
-            let trap = if self.operation.reduces { eight_bit_trap(self.base, self.reduction) } else { "" };
+            let trap = if self.operation.reduces { saturation(self.base, self.reduction) } else { "" };
             Error::Wrong(format!("{}, call {call}, rank {}: {text}{trap}", self.name, self.rank))
         })
     }
@@ -267,9 +269,9 @@ impl Drop for Collective {
 }
 
 /// What Open MPI is known to get wrong.
-fn eight_bit_trap(base: Base, reduction: Reduction) -> &'static str {
-    if base.eight_bit() && reduction == Reduction::Sum && crate::mpi::library().contains("Open MPI") {
-        "; this is a known bug of Open MPI (issue 8045): its component op/avx saturates sums of 8-bit integers instead of wrapping \
+fn saturation(base: Base, reduction: Reduction) -> &'static str {
+    if base.narrow() && reduction == Reduction::Sum && crate::mpi::library().contains("Open MPI") {
+        "; this is a known bug of Open MPI (issue 8045): its component op/avx saturates sums of 8 and 16 bit integers instead of wrapping \
          around; run with --mca op ^avx, or take another datatype"
     } else {
         ""
@@ -292,7 +294,11 @@ fn check_setting(comm: &Comm, operation: &Operation, setting: &Setting) -> Resul
     let (name, size) = (operation.name, comm.size());
     let error = |text: String| Err(Error::usage(format!("{name}: {text}")));
     if operation.mode == Mode::Persistent && !has_persistent() {
-        return error(format!("{} has no persistent collectives; take {} instead", crate::mpi::library(), name.replace("_init", "")));
+        return error(format!(
+            "{} has no persistent collectives; take {} instead",
+            crate::mpi::library(),
+            name.replace("_init", "")
+        ));
     }
     if let (true, Root::Fixed(root)) = (operation.rooted, setting.root)
         && root >= size
@@ -303,11 +309,16 @@ fn check_setting(comm: &Comm, operation: &Operation, setting: &Setting) -> Resul
         return error("MPI has no MPI_IN_PLACE for this operation".to_owned());
     }
     if setting.counts != Counts::Regular && !operation.vector {
-        return error("counts other than regular are for operations that have a count for each rank, such as gatherv".to_owned());
+        return error(
+            "counts other than regular are for operations that have a count for each rank, such as gatherv".to_owned(),
+        );
     }
     let exchange = matches!(operation.kind, Kind::Alltoallv | Kind::Alltoallw);
     if setting.in_place && exchange && setting.counts == Counts::Spike {
-        return error("counts 'spike' cannot be in place, where MPI wants equal counts in both directions; take random or linear".to_owned());
+        return error(
+            "counts 'spike' cannot be in place, where MPI wants equal counts in both directions; take random or linear"
+                .to_owned(),
+        );
     }
     if !setting.align.is_power_of_two() || setting.align > 1 << 30 {
         return error(format!("alignment {} is not a power of two up to 1 GiB", setting.align));
@@ -318,7 +329,10 @@ fn check_setting(comm: &Comm, operation: &Operation, setting: &Setting) -> Resul
         }
         let fine = |seconds: f64| seconds.is_finite() && (0.0..=3600.0).contains(&seconds);
         if !fine(with.compute) || !fine(with.test_every) {
-            return error(format!("overlap of {} s with tests every {} s: both must be from 0 to 3600", with.compute, with.test_every));
+            return error(format!(
+                "overlap of {} s with tests every {} s: both must be from 0 to 3600",
+                with.compute, with.test_every
+            ));
         }
     }
     Ok(())
@@ -334,7 +348,8 @@ fn allocate(comm: &Comm, operation: &Operation, setting: &Setting, shape: &Shape
     let align = setting.align.max(16);
     let plan = longest(roles.map(|role| role.sends)).zip(longest(roles.map(|role| role.receives)));
     let plan = plan.and_then(|(sends, receives)| Plan::new(sends, receives, align));
-    let plan = comm.agree(plan.ok_or_else(|| Error::usage(format!("{}: the message is too large to address", operation.name))))?;
+    let plan = comm
+        .agree(plan.ok_or_else(|| Error::usage(format!("{}: the message is too large to address", operation.name))))?;
     let sets = match setting.cache {
         Cache::Cold if operation.sized => {
             let cache = memory::last_level_cache().ok_or_else(|| {

@@ -62,7 +62,9 @@ impl Case for CommCase {
     }
 
     fn verify(&mut self) -> Result<()> {
-        let wrong = |text: String| Error::Wrong(format!("{}, call {}, rank {}: {text}", self.operation.name, self.call, self.rank));
+        let wrong = |text: String| {
+            Error::Wrong(format!("{}, call {}, rank {}: {text}", self.operation.name, self.call, self.rank))
+        };
         if self.operation.kind == Kind::CommFree {
             return if self.there() { Err(wrong("the handle is not MPI_COMM_NULL".to_owned())) } else { Ok(()) };
         }
@@ -77,7 +79,10 @@ impl Case for CommCase {
             _ => (self.rank, self.size),
         };
         if (rank as usize, size as usize) != expected {
-            return Err(wrong(format!("rank {rank} of {size} in the new communicator, must be {} of {}", expected.0, expected.1)));
+            return Err(wrong(format!(
+                "rank {rank} of {size} in the new communicator, must be {} of {}",
+                expected.0, expected.1
+            )));
         }
         Ok(())
     }

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn keys_differ() {
-        let keys = [key(1, 2, 3, 4), key(2, 2, 3, 4), key(1, 3, 3, 4), key(1, 2, 4, 4), key(1, 2, 3, 5), key(1, 3, 2, 4)];
+        let keys =
+            [key(1, 2, 3, 4), key(2, 2, 3, 4), key(1, 3, 3, 4), key(1, 2, 4, 4), key(1, 2, 3, 5), key(1, 3, 2, 4)];
         for (i, a) in keys.iter().enumerate() {
             assert!(keys[..i].iter().all(|b| a != b));
         }

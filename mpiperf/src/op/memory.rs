@@ -9,7 +9,8 @@ use crate::mpi::Comm;
 /// Bytes that this process could still have without swapping: `MemAvailable`, and what its control group leaves.
 pub fn available() -> Option<u64> {
     let system = meminfo(&fs::read_to_string("/proc/meminfo").ok()?);
-    let group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| cgroup(&text, Path::new("/sys/fs/cgroup")));
+    let group =
+        fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| cgroup(&text, Path::new("/sys/fs/cgroup")));
     system.into_iter().chain(group).min()
 }
 
@@ -88,7 +89,10 @@ mod tests {
     fn files_of_the_kernel() {
         assert_eq!(meminfo("MemTotal:  24 kB\nMemAvailable:   10 kB\nBuffers: 3 kB\n"), Some(10240));
         assert_eq!(meminfo("MemTotal:  24 kB\n"), None);
-        assert_eq!([cache_size("32768K"), cache_size("1M"), cache_size("7"), cache_size("x")], [Some(1 << 25), Some(1 << 20), Some(7), None]);
+        assert_eq!(
+            [cache_size("32768K"), cache_size("1M"), cache_size("7"), cache_size("x")],
+            [Some(1 << 25), Some(1 << 20), Some(7), None]
+        );
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub enum Reduction {
 }
 
 /// The names of the reductions.
-pub const REDUCTIONS: [&str; 11] = ["sum", "prod", "max", "min", "band", "bor", "bxor", "land", "lor", "lxor", "affine"];
+pub const REDUCTIONS: [&str; 11] =
+    ["sum", "prod", "max", "min", "band", "bor", "bxor", "land", "lor", "lxor", "affine"];
 const ALL: [Reduction; 11] = {
     use Reduction::*;
     [Sum, Prod, Max, Min, Band, Bor, Bxor, Land, Lor, Lxor, Affine]
@@ -272,8 +273,12 @@ impl Inputs {
         if let Some(base) = base.filter(|base| reduction.takes(*base)) {
             return Ok(base);
         }
-        let taken: Vec<&str> =
-            ALL.iter().zip(REDUCTIONS).filter(|(r, _)| base.is_some_and(|base| r.takes(base))).map(|(_, name)| name).collect();
+        let taken: Vec<&str> = ALL
+            .iter()
+            .zip(REDUCTIONS)
+            .filter(|(r, _)| base.is_some_and(|base| r.takes(base)))
+            .map(|(_, name)| name)
+            .collect();
         let (hint, taken) = match (reduction, taken.is_empty()) {
             (Reduction::Affine, _) => ("; affine works on datatype pair".to_owned(), String::new()),
             (_, true) => ("; reductions work on plain integers, float, double and pair".to_owned(), String::new()),
@@ -282,3 +287,7 @@ impl Inputs {
         Err(Error::usage(format!("reduction '{name}' is not defined on datatype '{datatype}'{hint}{taken}")))
     }
 }
+
+#[cfg(test)]
+#[path = "reduction_tests.rs"]
+mod tests;

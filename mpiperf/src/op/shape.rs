@@ -207,7 +207,14 @@ impl Shape {
         let input = row(&[total], |_| What::Fold(me..me + 1, 0));
         let (mut output, receives) = row(&[if scatters { all[me] } else { n }], |_| What::Fold(ranks.clone(), at[me]));
         output.retain(|_| !ranks.is_empty());
-        let whole = Role { input: input.0.clone(), sends: input.1, output, receives, undefined: ranks.is_empty(), in_recv: false };
+        let whole = Role {
+            input: input.0.clone(),
+            sends: input.1,
+            output,
+            receives,
+            undefined: ranks.is_empty(),
+            in_recv: false,
+        };
         let mut whole = Self::place(whole, in_place, 0);
         if in_place && scatters {
             (whole.receives, whole.undefined) = (total, true);
@@ -268,7 +275,10 @@ fn ints(values: &[usize]) -> Result<Vec<c_int>> {
 
 fn int(value: usize) -> Result<c_int> {
     c_int::try_from(value).map_err(|_| {
-        Error::usage(format!("the message is too large: a count or displacement would be {value}, and MPI takes at most {}", c_int::MAX))
+        Error::usage(format!(
+            "the message is too large: a count or displacement would be {value}, and MPI takes at most {}",
+            c_int::MAX
+        ))
     })
 }
 

@@ -161,7 +161,10 @@ pub fn find(name: &str) -> Result<&'static Operation> {
 pub(super) fn unknown(what: &str, name: &str, names: &[&str]) -> Error {
     let plain = name.to_lowercase().replace(['-', ' '], "_");
     let plain = plain.strip_prefix("mpi_").unwrap_or(&plain);
-    let nearest = names.iter().min_by_key(|known| distance(plain, known)).filter(|known| distance(plain, known) <= plain.len() / 2);
+    let nearest = names
+        .iter()
+        .min_by_key(|known| distance(plain, known))
+        .filter(|known| distance(plain, known) <= plain.len() / 2);
     let guess = nearest.map(|known| format!(" Did you mean '{known}'?")).unwrap_or_default();
     Error::usage(format!("there is no {what} '{name}'.{guess} Known: {}", names.join(", ")))
 }
@@ -193,7 +196,11 @@ mod tests {
             assert_eq!(find(operation.name).unwrap().kind, operation.kind);
         }
         assert_eq!(OPERATIONS.len(), 3 * 22 + 4);
-        assert!(find("ialltoallw").unwrap().vector && find("reduce_init").unwrap().rooted && !find("barrier").unwrap().sized);
+        assert!(
+            find("ialltoallw").unwrap().vector
+                && find("reduce_init").unwrap().rooted
+                && !find("barrier").unwrap().sized
+        );
     }
 
     #[test]

@@ -54,7 +54,12 @@ fn neighbors(topology: Topology, rank: usize, size: usize) -> Neighbors {
             let (rows, columns) = grid(size);
             let (row, column) = (rank / columns, rank % columns);
             let at = |row: usize, column: usize| row % rows * columns + column % columns;
-            let around = vec![at(row + rows - 1, column), at(row + 1, column), at(row, column + columns - 1), at(row, column + 1)];
+            let around = vec![
+                at(row + rows - 1, column),
+                at(row + 1, column),
+                at(row, column + columns - 1),
+                at(row, column + 1),
+            ];
             Neighbors { sources: around.clone(), targets: around }
         }
         Topology::Graph => {

@@ -64,9 +64,9 @@ impl Base {
         BASES.iter().find(|entry| entry.1 == self).map_or(1, |entry| entry.2)
     }
 
-    /// 8-bit integers, whose sums Open MPI's op/avx saturates.
-    pub fn eight_bit(self) -> bool {
-        matches!(self, Base::Int8 | Base::Uint8)
+    /// Integers of 8 and 16 bits, whose sums Open MPI's op/avx saturates.
+    pub fn narrow(self) -> bool {
+        matches!(self, Base::Int8 | Base::Uint8 | Base::Int16 | Base::Uint16)
     }
 
     /// A value in words, from its bytes.
@@ -151,7 +151,11 @@ impl Layout {
         let mut number = |what: &str| -> Result<usize> {
             let word = words.next().unwrap_or_default();
             let value = word.parse().ok().filter(|n| (1..=1 << 20).contains(n));
-            value.ok_or_else(|| Error::usage(format!("datatype '{text}': {what} '{word}' is not a number from 1 to 1048576; known: {GRAMMAR}")))
+            value.ok_or_else(|| {
+                Error::usage(format!(
+                    "datatype '{text}': {what} '{word}' is not a number from 1 to 1048576; known: {GRAMMAR}"
+                ))
+            })
         };
         let form = match name {
             "vector" => Form::Vector(number("BLOCK")?, number("STRIDE")?),
@@ -178,15 +182,20 @@ impl Layout {
         let (pieces, extent): (Vec<_>, usize) = match form {
             Form::Plain => (vec![(0, b)], b),
             Form::Vector(block, stride) if stride < block => {
-                return Err(Error::usage(format!("datatype '{text}': STRIDE {stride} is less than BLOCK {block}: blocks would overlap")));
+                return Err(Error::usage(format!(
+                    "datatype '{text}': STRIDE {stride} is less than BLOCK {block}: blocks would overlap"
+                )));
             }
-            Form::Vector(block, stride) => {
-                ((0..VECTOR_BLOCKS).map(|i| (i * stride * b, block * b)).collect(), ((VECTOR_BLOCKS - 1) * stride + block) * b)
-            }
+            Form::Vector(block, stride) => (
+                (0..VECTOR_BLOCKS).map(|i| (i * stride * b, block * b)).collect(),
+                ((VECTOR_BLOCKS - 1) * stride + block) * b,
+            ),
             Form::Indexed => (INDEXED.map(|(n, at)| (at * b, n * b)).to_vec(), 7 * b),
             Form::Struct => (vec![(0, 4), (8, 8), (16, 4)], 24),
             Form::Resized(extent) if extent < b => {
-                return Err(Error::usage(format!("datatype '{text}': EXTENT {extent} is less than the {b} bytes of an element")));
+                return Err(Error::usage(format!(
+                    "datatype '{text}': EXTENT {extent} is less than the {b} bytes of an element"
+                )));
             }
             Form::Resized(extent) => (vec![(0, b)], extent),
         };
@@ -316,7 +325,18 @@ mod tests {
 
     #[test]
     fn wrong_types_say_what_is_known() {
-        for wrong in ["", "int", "vector", "vector:2", "vector:0:4", "vector:4:2", "resized:4:double", "struct:byte", "byte:1", "indexed:int8:2"] {
+        for wrong in [
+            "",
+            "int",
+            "vector",
+            "vector:2",
+            "vector:0:4",
+            "vector:4:2",
+            "resized:4:double",
+            "struct:byte",
+            "byte:1",
+            "indexed:int8:2",
+        ] {
             let text = Layout::parse(wrong).unwrap_err().to_string();
             assert!(text.contains("datatype"), "{wrong}: {text}");
         }
