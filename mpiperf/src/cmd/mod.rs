@@ -1,6 +1,83 @@
 //! The subcommands.
 
+pub mod bench;
+pub mod compare;
+pub mod list;
+pub mod merge;
+pub mod options;
+pub mod plot;
+pub mod run;
+pub mod selfcheck;
+pub mod session;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::{Error, Result};
+use session::{complain, launched, with_mpi};
+
+/// Measures the collectives of any MPI library with synchronised starts
+#[derive(Debug, Parser)]
+#[command(name = "mpiperf", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure operations (under mpiexec)
+    Run(Box<run::Args>),
+    /// Compare two sets of collective components of Open MPI in one job, alternating call by call (under mpiexec)
+    Compare(Box<compare::Args>),
+    /// Compare results files of alternating runs, such as those of different MPI libraries
+    Merge(merge::MergeArgs),
+    /// Show how well separate runs repeat, beside the ordinary loop
+    Repro(merge::ReproArgs),
+    /// Draw results files
+    Plot(plot::Args),
+    /// List operations, datatypes and reductions
+    List,
+    /// Check whether this machine can be trusted to measure (under mpiexec)
+    Selfcheck(selfcheck::Args),
+}
+
 /// Runs the program; its exit status.
 pub fn main() -> i32 {
-    todo!()
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_parsed(&error),
+    };
+    match cli.command {
+        Command::Run(args) => with_mpi(|comm| run::run(&args, comm)),
+        Command::Compare(args) => with_mpi(|comm| compare::run(&args, comm)),
+        Command::Selfcheck(args) => with_mpi(|comm| selfcheck::run(&args, comm)),
+        Command::Merge(args) => alone(|| merge::merge(&args)),
+        Command::Repro(args) => alone(|| merge::repro(&args)),
+        Command::Plot(args) => alone(|| plot::run(&args)),
+        Command::List => alone(list::run),
+    }
+}
+
+/// What needs no MPI is done by one process, also where a launcher started several.
+fn alone(work: impl FnOnce() -> Result<()>) -> i32 {
+    match launched() {
+        Some(rank) if rank > 0 => 0,
+        _ => work().map_or_else(|error| complain(&error), |()| 0),
+    }
+}
+
+/// Help, or wrong usage, which one rank of a job tells for all.
+fn not_parsed(error: &clap::Error) -> i32 {
+    if !error.use_stderr() {
+        return alone(|| {
+            let _ = error.print();
+            Ok(())
+        });
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
+    match launched() {
+        Some(_) => with_mpi(|_| Err(Error::Usage(text))),
+        None => complain(&Error::Usage(text)),
+    }
 }

@@ -25,8 +25,8 @@ pub struct Groups<'a> {
     pub cells: Vec<Cell<'a>>,
 }
 
-/// Whether two rows are measurements of the same thing: contents do not matter.
-fn same(a: &Setting, b: &Setting) -> bool {
+/// Whether two settings are of the same thing: contents do not matter.
+pub fn same(a: &Setting, b: &Setting) -> bool {
     Setting { seed: 0, verify: false, ..a.clone() } == Setting { seed: 0, verify: false, ..b.clone() }
 }
 

@@ -1,0 +1,292 @@
+//! `mpiperf compare`: two variants in one job, alternating call by call.
+
+use super::bench::{Bench, enough, on_rank_0};
+use super::options::{Files, How, What, percent};
+use super::run::try_out;
+use crate::clock::Timer;
+use crate::error::{Error, Result};
+use crate::measure::{Outcome, Sample, Verdict, measure};
+use crate::mpi::Comm;
+use crate::op::{self, Call, Case, Setting};
+use crate::report::about::{has_variable, library_text, prefers_components};
+use crate::report::output::{Kind, Output};
+use crate::report::table::{compare_heading, compare_row, preamble};
+use crate::report::units::bytes;
+use crate::report::{Comparison, Row};
+use crate::stats::{judge, median, paired};
+
+/// Open MPI's info key that chooses collective components.
+const KEY: &str = "ompi_comm_coll_preference";
+
+/// The command line of `mpiperf compare`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    what: What,
+    /// Collective components of the first variant: a list to prefer, such as tuned,libnbc, or ^ and a list to leave out
+    #[arg(long, value_name = "COMPONENTS", allow_hyphen_values = true)]
+    a: String,
+    /// Collective components of the second variant
+    #[arg(long, value_name = "COMPONENTS", allow_hyphen_values = true)]
+    b: String,
+    /// Set up both variants so often anew for each case: communicators and buffers
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    setups: u32,
+    /// Slow the second variant by this share of its own time, to see what is resolved
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    slow_b: Option<f64>,
+    #[command(flatten)]
+    how: How,
+    #[command(flatten)]
+    files: Files,
+}
+
+/// A variant that takes longer: on every rank by the same time, so that the operation does, too.
+struct Slowed {
+    inner: Box<dyn Case>,
+    timer: Timer,
+    delay: f64,
+}
+
+impl Case for Slowed {
+    fn prepare(&mut self, call: Call) -> Result<()> {
+        self.inner.prepare(call)
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let outcome = self.inner.run();
+        let end = self.timer.now() + self.delay;
+        while self.timer.now() < end {
+            std::hint::spin_loop();
+        }
+        outcome
+    }
+
+    fn verify(&mut self) -> Result<()> {
+        self.inner.verify()
+    }
+
+    fn memory(&self) -> usize {
+        self.inner.memory()
+    }
+}
+
+/// What was found for one case.
+struct Found {
+    comparison: Comparison,
+    rows: [Row; 2],
+}
+
+/// Compares and reports. Collective.
+pub fn run(args: &Args, comm: &Comm) -> Result<()> {
+    enough(comm)?;
+    let settings = args.what.settings(comm.size())?;
+    let plan = args.how.plan(comm)?;
+    comm.agree(components(args))?;
+    try_out(&variant(comm, &args.a)?, &settings)?;
+    let files = &args.files;
+    let mut output = on_rank_0(comm, || {
+        Output::open(files.csv.as_deref(), files.json.as_deref(), Kind::Comparisons, settings.len())
+    })?;
+    let confidence = args.how.confidence.unwrap_or(0.99);
+    let mut bench = Bench::new(comm, &args.how, plan, confidence, None)?;
+    let labels = labels(args);
+    let said = output.as_ref().map_or(Ok(()), |output| {
+        output.say(&preamble(&bench.about, bench.confidence, bench.trim))?;
+        output.say(&asked(args))?;
+        output.say(&compare_heading())
+    });
+    comm.agree(said)?;
+    let mut results = bench.results(vec![]);
+    for setting in &settings {
+        if let Some(output) = &output {
+            output.next(&format!("{} {}", setting.operation, bytes(setting.bytes)));
+        }
+        let Found { comparison, rows: [a, b] } = one(args, &mut bench, setting, &labels)?;
+        let written = output.as_mut().map_or(Ok(()), |output| {
+            let (about, arrival) = (&bench.about, bench.arrival.as_str());
+            let line = compare_row(&comparison, &a, &b);
+            output.done(&line, |csv| csv.comparison(about, arrival, &comparison, &a, &b))
+        });
+        comm.agree(written)?;
+        results.rows.extend([a, b]);
+        results.comparisons.push(comparison);
+    }
+    on_rank_0(comm, || output.as_mut().map_or(Ok(()), |output| output.finish(&results)))?;
+    Ok(())
+}
+
+/// Whether this library can be asked for components, and has those that are named.
+fn components(args: &Args) -> Result<()> {
+    if !prefers_components()? {
+        let library = crate::report::about::library_name(&library_text()?);
+        return Err(Error::usage(format!(
+            "{library} does not know the info key {KEY}, by which compare chooses variants (Open MPI does); to compare libraries or \
+             settings of one, alternate runs with mpiperf/alternate.sh and bring them together with mpiperf merge"
+        )));
+    }
+    for (option, list) in [("--a", &args.a), ("--b", &args.b)] {
+        let names = list.strip_prefix('^').unwrap_or(list);
+        for name in names.split(',') {
+            if name.is_empty() || name.starts_with('^') {
+                return Err(Error::usage(format!(
+                    "{option} '{list}': must be a list of components, such as tuned,libnbc, or ^ and a list to leave out"
+                )));
+            }
+            if !has_variable(&format!("coll_{name}_priority")) {
+                return Err(Error::usage(format!(
+                    "{option} '{list}': there is no collective component '{name}' in this job; see ompi_info, and the MCA parameters coll \
+                     and mca_component_path"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A communicator of all processes that was asked for these components. Collective.
+fn variant(comm: &Comm, components: &str) -> Result<Comm> {
+    comm.dup_with_info(&[(KEY, components)])
+}
+
+fn labels(args: &Args) -> [String; 2] {
+    let b = args.slow_b.map_or(args.b.clone(), |percent| format!("{} +{percent} %", args.b));
+    if args.a == b { [format!("{b} (a)"), format!("{b} (b)")] } else { [args.a.clone(), b] }
+}
+
+fn asked(args: &Args) -> String {
+    let mut text = format!("# {KEY}: a = {}, b = {}", args.a, args.b);
+    if args.a == args.b {
+        text += " (the same for both)";
+    }
+    if let Some(percent) = args.slow_b {
+        text += &format!("; b slowed by {percent} % of its own median");
+    }
+    text + &format!("; {} setups of each", args.setups)
+}
+
+/// Measures one case; what it found is meaningful on rank 0. Collective.
+fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String; 2]) -> Result<Found> {
+    let delay = match args.slow_b {
+        Some(percent) => percent / 100.0 * own_time(args, bench, setting)?,
+        None => 0.0,
+    };
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut groups = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
+    let mut window = 0.0;
+    for setup in 0..args.setups {
+        let outcome = alternate(args, bench, setting, delay, setup % 2 == 1)?;
+        groups.push(pairs(&outcome.samples));
+        window = outcome.window;
+        samples.extend(outcome.samples);
+        notes.extend(outcome.notes);
+    }
+    let row = |case: usize| bench.row(&labels[case], setting, case, &samples, window);
+    let rows = [row(0), row(1)];
+    let ratio = paired(&groups, bench.confidence);
+    let floor = bench.floor();
+    let first = rows[0].summary.as_ref().map_or(0.0, |s| s.mean);
+    let comparison = Comparison {
+        setting: setting.clone(),
+        processes: bench.comm.size(),
+        a: labels[0].clone(),
+        b: labels[1].clone(),
+        verdict: judge(ratio.as_ref(), first, floor),
+        ratio,
+        floor,
+        notes: summed_up(notes, args.setups),
+    };
+    Ok(Found { comparison, rows })
+}
+
+/// Sets both variants up and lets them alternate. `swapped`: the second is set up first. Collective.
+fn alternate(args: &Args, bench: &mut Bench, setting: &Setting, delay: f64, swapped: bool) -> Result<Outcome> {
+    let make = |components: &str| {
+        let comm = variant(bench.comm, components)?;
+        let case = op::make(&comm, setting)?;
+        Ok::<_, Error>((comm, case))
+    };
+    // Communicators outlive their cases: they are dropped last.
+    let ((_comm_a, a), (_comm_b, b));
+    if swapped {
+        (_comm_b, b) = make(&args.b)?;
+        (_comm_a, a) = make(&args.a)?;
+    } else {
+        (_comm_a, a) = make(&args.a)?;
+        (_comm_b, b) = make(&args.b)?;
+    }
+    let b = if delay > 0.0 { Box::new(Slowed { inner: b, timer: bench.clock.timer, delay }) } else { b };
+    let mut cases = [a, b];
+    measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)
+}
+
+/// The second variant's median time alone, on all ranks. Collective.
+fn own_time(args: &Args, bench: &mut Bench, setting: &Setting) -> Result<f64> {
+    let comm = variant(bench.comm, &args.b)?;
+    let mut cases = [op::make(&comm, setting)?];
+    let outcome = measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?;
+    let correct = outcome.samples.iter().filter(|s| s.verdict == Verdict::Correct);
+    let mut time = [median(&correct.map(|s| s.time).collect::<Vec<_>>()).unwrap_or(0.0)];
+    bench.comm.bcast(&mut time, 0)?;
+    if time[0] > 0.0 {
+        return Ok(time[0]);
+    }
+    let name = &setting.operation;
+    Err(Error::Measure(format!("--slow-b: {name} has no valid call, so that a share of its time is not known")))
+}
+
+/// The times of both variants in the rounds in which both were correct.
+fn pairs(samples: &[Sample]) -> Vec<(f64, f64)> {
+    let correct = |case: usize| samples.iter().filter(move |s| s.case == case && s.verdict == Verdict::Correct);
+    let second: std::collections::HashMap<u64, f64> = correct(1).map(|s| (s.call, s.time)).collect();
+    correct(0).filter_map(|s| Some((s.time, *second.get(&s.call)?))).collect()
+}
+
+/// The notes of all setups in few words.
+fn summed_up(mut notes: Vec<String>, setups: u32) -> Vec<String> {
+    // Numbers differ from setup to setup: what comes before them tells the kind.
+    let kind = |note: &str| note.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned();
+    notes.sort_unstable();
+    let groups = notes.chunk_by(|a, b| kind(a) == kind(b));
+    groups
+        .map(
+            |same| {
+                if same.len() > 1 { format!("{} of {setups} setups: {}", same.len(), same[0]) } else { same[0].clone() }
+            },
+        )
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(case: usize, call: u64, time: f64, verdict: Verdict) -> Sample {
+        Sample { case, call, time, spread: 0.0, ranks: vec![], verdict }
+    }
+
+    #[test]
+    fn pairs_are_of_one_round_and_both_correct() {
+        use Verdict::*;
+        let samples = [
+            sample(0, 0, 9.0, First),
+            sample(1, 0, 9.0, First),
+            sample(1, 1, 1.5, Correct),
+            sample(0, 1, 1.0, Correct),
+            sample(0, 2, 2.0, Correct),
+            sample(1, 2, 9.0, Late),
+            sample(0, 3, 9.0, Long),
+            sample(1, 3, 9.0, Correct),
+            sample(0, 4, 3.0, Correct),
+            sample(1, 4, 4.0, Correct),
+        ];
+        assert_eq!(pairs(&samples), [(1.0, 1.5), (3.0, 4.0)]);
+    }
+
+    #[test]
+    fn notes_of_a_kind_are_one() {
+        let notes = ["late by 3 µs", "other", "late by 5 µs"].map(str::to_owned).to_vec();
+        assert_eq!(summed_up(notes, 10), ["2 of 10 setups: late by 3 µs", "other"]);
+    }
+}

@@ -1,0 +1,470 @@
+//! The options that several subcommands share, and how their values are read.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::clock::{Scheme, Source};
+use crate::error::{Error, Result};
+use crate::measure::{Arrival, Plan, Stop, Wait};
+use crate::mpi::Comm;
+use crate::op::{self, Cache, Counts, Mode, Operation, Root, Setting, Topology};
+use crate::report::units::bytes;
+
+/// What is measured.
+#[derive(Debug, Clone, Args)]
+pub struct What {
+    /// Operations: names from `mpiperf list`, or all, blocking, nonblocking, persistent
+    #[arg(required = true, value_name = "OPERATION")]
+    pub operations: Vec<String>,
+    /// Message sizes in bytes: 8,64,1k,1m or 8:1m (powers of two) or 8:1m:8 (factor 8)
+    #[arg(long, default_value = "8:2m:8", value_parser = sizes)]
+    pub sizes: Sizes,
+    /// Datatype (default: one for each operation that every library gets right); see `mpiperf list`
+    #[arg(long)]
+    pub datatype: Option<String>,
+    /// Reduction of the operations that reduce; see `mpiperf list`
+    #[arg(long, default_value = "sum", value_name = "REDUCTION")]
+    pub op: String,
+    /// Root of rooted operations: a rank, or rotate (another one at every call)
+    #[arg(long, default_value = "0", value_parser = root)]
+    pub root: Root,
+    /// Use MPI_IN_PLACE
+    #[arg(long)]
+    pub in_place: bool,
+    /// Counts of the vector operations
+    #[arg(long, value_enum, default_value_t = CountsName::Regular)]
+    pub counts: CountsName,
+    /// State of the caches at the start of a call
+    #[arg(long, value_enum, default_value_t = CacheName::Warm)]
+    pub cache: CacheName,
+    /// Alignment of the buffers in bytes
+    #[arg(long, default_value = "64", value_parser = align)]
+    pub align: usize,
+    /// Neighbours in the neighbour collectives
+    #[arg(long, value_enum, default_value_t = Topology::Torus)]
+    pub topology: Topology,
+    /// Do not verify results (outside the timed part)
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Seed of contents and random counts
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// How it is measured.
+#[derive(Debug, Clone, Args)]
+pub struct How {
+    /// Timer
+    #[arg(long, value_enum, default_value_t = Source::Auto)]
+    pub timer: Source,
+    /// How clock offsets are found
+    #[arg(long, value_enum, default_value_t = Scheme::Hierarchical)]
+    pub sync: Scheme,
+    /// How ranks wait for their start (default: spin, but sleep where there are more ranks than cores)
+    #[arg(long, value_enum)]
+    pub wait: Option<Wait>,
+    /// Arrival pattern: together, linear:MICROSECONDS, random:MICROSECONDS or file:PATH (a line for each call, a number for each rank)
+    #[arg(long, default_value = "together", value_parser = arrival)]
+    pub arrival: Pattern,
+    /// Stop after so many calls …
+    #[arg(long, default_value_t = 100, value_parser = count())]
+    pub calls: u32,
+    /// … or so many correct ones …
+    #[arg(long, default_value_t = 30, value_parser = count())]
+    pub correct: u32,
+    /// … or when the relative standard error of the mean is this small …
+    #[arg(long, value_parser = share, value_name = "SHARE")]
+    pub relative_error: Option<f64>,
+    /// … with at least so many correct calls
+    #[arg(long, default_value_t = 10, value_parser = count())]
+    pub least: u32,
+    /// Share of the smallest and of the largest times that is dropped
+    #[arg(long, default_value = "0.25", value_parser = trim, value_name = "SHARE")]
+    pub trim: f64,
+    /// Confidence of the intervals, such as 0.90, 0.95, 0.99 (default: 0.95; compare: 0.99)
+    #[arg(long, value_parser = confidence, value_name = "SHARE")]
+    pub confidence: Option<f64>,
+    /// Calls that only initialise
+    #[arg(long, default_value_t = 4, value_name = "CALLS")]
+    pub first_calls: u32,
+    /// Calls of a stage
+    #[arg(long, default_value_t = 8, value_parser = count(), value_name = "CALLS")]
+    pub stage_calls: u32,
+    /// Share of incorrect calls of a stage above which the window grows
+    #[arg(long, default_value = "0.25", value_parser = share, value_name = "SHARE")]
+    pub tolerated: f64,
+    /// Growth of the window
+    #[arg(long, default_value_t = 1.1, value_name = "FACTOR")]
+    pub growth: f64,
+    /// Longest time for one case, in seconds
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
+    pub time_limit: f64,
+}
+
+/// Where it is written.
+#[derive(Debug, Clone, Args)]
+pub struct Files {
+    /// Write CSV, one row for each tuple of independent variables
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write JSON with everything needed to repeat the run; `merge`, `plot` and `repro` read it
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Message sizes, ascending.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sizes(pub Vec<usize>);
+
+/// [`Counts`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CountsName {
+    /// All the same
+    Regular,
+    /// Between 0 and twice the mean
+    Random,
+    /// Rising from 0 to twice the mean
+    Linear,
+    /// All at one rank
+    Spike,
+}
+
+/// [`Cache`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CacheName {
+    /// One set of buffers
+    Warm,
+    /// Other buffers at every call
+    Cold,
+}
+
+/// [`Arrival`] on the command line: the file is not read yet.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pattern {
+    /// One that is complete.
+    Ready(Arrival),
+    /// To be read by rank 0.
+    File(PathBuf),
+}
+
+fn count() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=1_000_000_000)
+}
+
+/// A size with a binary unit: `64`, `4k`, `1m`, `2g`.
+fn size(text: &str) -> Result<usize, String> {
+    let lower = text.trim().to_lowercase();
+    let digits = lower.trim_end_matches(|c: char| c.is_alphabetic());
+    let shift = match &lower[digits.len()..] {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        unit => return Err(format!("'{text}': unknown unit '{unit}' (k, m or g: powers of 1024)")),
+    };
+    let n: usize = digits.parse().map_err(|_| format!("'{text}' is no size (such as 64, 4k, 1m)"))?;
+    n.checked_mul(1 << shift).filter(|n| *n <= isize::MAX as usize).ok_or_else(|| format!("{text}: too large a size"))
+}
+
+/// A list of sizes and ranges, strictly ascending.
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let mut all: Vec<usize> = Vec::new();
+    for item in text.split(',') {
+        let parts: Vec<&str> = item.split(':').collect();
+        let new = match parts[..] {
+            [one] => vec![size(one)?],
+            [from, to] => range(size(from)?, size(to)?, 2, item)?,
+            [from, to, factor] => {
+                let factor = factor.parse().ok().filter(|f| *f >= 2);
+                range(
+                    size(from)?,
+                    size(to)?,
+                    factor.ok_or_else(|| format!("'{item}': the factor must be 2 or more"))?,
+                    item,
+                )?
+            }
+            _ => return Err(format!("'{item}' is no range of sizes (FROM:TO or FROM:TO:FACTOR)")),
+        };
+        for n in new {
+            match all.last() {
+                Some(last) if *last == n => return Err(format!("{n} is there twice")),
+                Some(last) if *last > n => return Err(format!("{n} comes after {last}: sizes must ascend")),
+                _ => all.push(n),
+            }
+        }
+    }
+    Ok(Sizes(all))
+}
+
+fn range(from: usize, to: usize, factor: usize, item: &str) -> Result<Vec<usize>, String> {
+    if from == 0 || from > to {
+        return Err(format!("'{item}': a range goes from 1 or more upward"));
+    }
+    Ok(std::iter::successors(Some(from), |n| n.checked_mul(factor)).take_while(|n| *n <= to).collect())
+}
+
+fn root(text: &str) -> Result<Root, String> {
+    match text {
+        "rotate" | "rotating" => Ok(Root::Rotating),
+        rank => rank.parse().map(Root::Fixed).map_err(|_| "a rank, or rotate".to_owned()),
+    }
+}
+
+fn align(text: &str) -> Result<usize, String> {
+    size(text)?
+        .checked_next_power_of_two()
+        .filter(|n| Ok(*n) == size(text) && *n <= 1 << 30)
+        .ok_or_else(|| "must be a power of two up to 1g".to_owned())
+}
+
+/// A number with or without a percent sign: `0.05` or `5%`.
+fn part(text: &str) -> Option<f64> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
+    number.trim().parse::<f64>().ok().map(|n| n * scale).filter(|n| n.is_finite())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    part(text).filter(|s| *s > 0.0 && *s <= 1.0).ok_or_else(|| "must be above 0 and at most 1 (0.05 or 5%)".to_owned())
+}
+
+fn trim(text: &str) -> Result<f64, String> {
+    part(text).filter(|s| (0.0..0.5).contains(s)).ok_or_else(|| "must be from 0 to below 0.5 (0.25 or 25%)".to_owned())
+}
+
+/// A confidence: from one half upward, below certainty.
+pub fn confidence(text: &str) -> Result<f64, String> {
+    let good = part(text).filter(|s| (0.5..=0.9999).contains(s));
+    good.ok_or_else(|| "must be from 0.5 to 0.9999 (such as 0.95 or 95%)".to_owned())
+}
+
+/// A percentage above 0, with or without its sign: `5` or `5%`.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let good = number.filter(|n| *n > 0.0 && *n <= 1000.0);
+    good.ok_or_else(|| "must be a percentage above 0, at most 1000 (such as 5 or 5%)".to_owned())
+}
+
+fn arrival(text: &str) -> Result<Pattern, String> {
+    let wrong = || "must be together, linear:MICROSECONDS, random:MICROSECONDS or file:PATH".to_owned();
+    let micros = |number: &str| {
+        let number = number.trim_end_matches("us").trim_end_matches("µs").trim();
+        let value = number.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+        value.map(|n| n * 1e-6).ok_or_else(|| format!("'{number}' is no number of microseconds"))
+    };
+    Ok(match text.split_once(':') {
+        None if text == "together" => Pattern::Ready(Arrival::Together),
+        Some(("linear", time)) => Pattern::Ready(Arrival::Linear(micros(time)?)),
+        Some(("random", time)) => Pattern::Ready(Arrival::Random(micros(time)?)),
+        Some(("file", path)) if !path.is_empty() => Pattern::File(path.into()),
+        _ => return Err(wrong()),
+    })
+}
+
+impl What {
+    /// The operations, in the order asked for.
+    pub fn operations(&self) -> Result<Vec<&'static Operation>> {
+        let mut all: Vec<&'static Operation> = Vec::new();
+        for name in &self.operations {
+            let of = |mode: Option<Mode>| {
+                let fits = move |o: &&Operation| mode.is_none_or(|m| o.mode == m) && (o.in_place || !self.in_place);
+                op::operations().iter().filter(fits).collect::<Vec<_>>()
+            };
+            let new = match name.as_str() {
+                "all" => of(None),
+                "blocking" => of(Some(Mode::Blocking)),
+                "nonblocking" => of(Some(Mode::Nonblocking)),
+                "persistent" => of(Some(Mode::Persistent)),
+                name => vec![op::find(name)?],
+            };
+            if let Some(twice) = new.iter().find(|o| all.iter().any(|known| known.name == o.name)) {
+                return Err(Error::usage(format!("operation '{}' is there twice", twice.name)));
+            }
+            all.extend(new);
+        }
+        Ok(all)
+    }
+
+    /// All settings on `processes` processes, in the order of measuring.
+    pub fn settings(&self, processes: usize) -> Result<Vec<Setting>> {
+        if let Root::Fixed(root) = self.root
+            && root >= processes
+        {
+            return Err(Error::usage(format!(
+                "--root {root}: there are {processes} processes, so ranks end at {}",
+                processes - 1
+            )));
+        }
+        if let (Some(limit), Some(most)) = (op::memory::available(), self.sizes.0.last())
+            && *most as u64 > limit
+        {
+            let (most, limit) = (bytes(*most), bytes(limit as usize >> 20 << 20));
+            return Err(Error::usage(format!(
+                "--sizes: {most} are more than the {limit} of memory that are free here"
+            )));
+        }
+        let mut all = Vec::new();
+        for operation in self.operations()? {
+            let sizes = if operation.sized { &self.sizes.0[..] } else { &[0] };
+            all.extend(sizes.iter().map(|n| self.setting(operation, *n)));
+        }
+        Ok(all)
+    }
+
+    fn setting(&self, operation: &Operation, bytes: usize) -> Setting {
+        // What the operation does not have gets its neutral value, so that equal cases have equal settings.
+        let datatype = self.datatype.as_deref().unwrap_or_else(|| operation.default_datatype(&self.op));
+        Setting {
+            operation: operation.name.to_owned(),
+            bytes,
+            datatype: datatype.to_owned(),
+            reduction: if operation.reduces { self.op.clone() } else { "sum".to_owned() },
+            root: if operation.rooted { self.root } else { Root::Fixed(0) },
+            in_place: self.in_place,
+            counts: match self.counts {
+                _ if !operation.vector => Counts::Regular,
+                CountsName::Regular => Counts::Regular,
+                CountsName::Random => Counts::Random,
+                CountsName::Linear => Counts::Linear,
+                CountsName::Spike => Counts::Spike,
+            },
+            cache: match self.cache {
+                CacheName::Warm => Cache::Warm,
+                CacheName::Cold => Cache::Cold,
+            },
+            align: self.align,
+            overlap: None,
+            verify: !self.no_verify,
+            seed: self.seed,
+            topology: if operation.neighbor { self.topology } else { Topology::Torus },
+        }
+    }
+}
+
+impl How {
+    /// The plan. Collective: rank 0 reads the file of arrivals.
+    pub fn plan(&self, comm: &Comm) -> Result<Plan> {
+        let arrival = match &self.arrival {
+            Pattern::Ready(arrival) => arrival.clone(),
+            Pattern::File(path) => {
+                let name = path.display().to_string();
+                let read = if comm.rank() == 0 {
+                    std::fs::read_to_string(path)
+                        .map_err(|e| Error::usage(format!("--arrival: {name} cannot be read: {e}")))
+                } else {
+                    Ok(String::new())
+                };
+                Arrival::Replayed(replay(&share_text(comm, read)?, &name)?)
+            }
+        };
+        let stop =
+            Stop { calls: self.calls, correct: self.correct, relative_error: self.relative_error, least: self.least };
+        let plan = Plan {
+            first_calls: self.first_calls,
+            stage_calls: self.stage_calls,
+            tolerated: self.tolerated,
+            growth: self.growth,
+            stop,
+            arrival,
+            wait: self.wait,
+            budget: self.time_limit,
+        };
+        plan.check(comm.size())?;
+        Ok(plan)
+    }
+
+    /// The arrival pattern in words, for files.
+    pub fn arrival_name(&self) -> String {
+        match &self.arrival {
+            Pattern::Ready(Arrival::Linear(time)) => format!("linear:{}", time * 1e6),
+            Pattern::Ready(Arrival::Random(time)) => format!("random:{}", time * 1e6),
+            Pattern::Ready(_) => "together".to_owned(),
+            Pattern::File(path) => format!("file:{}", path.display()),
+        }
+    }
+}
+
+/// Rank 0's text on all ranks, or its error on all. Collective.
+fn share_text(comm: &Comm, text: Result<String>) -> Result<String> {
+    let text = comm.agree(text)?;
+    let mut length = [text.len() as u64];
+    comm.bcast(&mut length, 0)?;
+    let mut all = text.into_bytes();
+    all.resize(length[0] as usize, 0);
+    // In pieces whose lengths every MPI library can count.
+    for piece in all.chunks_mut(1 << 30) {
+        comm.bcast(piece, 0)?;
+    }
+    Ok(String::from_utf8_lossy(&all).into_owned())
+}
+
+/// Lines of numbers in microseconds; empty lines and what follows `#` do not count.
+fn replay(text: &str, name: &str) -> Result<Vec<Vec<f64>>> {
+    let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.split('#').next().unwrap_or_default().trim()));
+    let numbers = lines.filter(|(_, line)| !line.is_empty()).map(|(n, line)| {
+        let words = line.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty());
+        let parsed = words.map(|w| {
+            w.parse::<f64>().map_err(|_| Error::usage(format!("{name}, line {n}: '{w}' is no number of microseconds")))
+        });
+        parsed.collect()
+    });
+    numbers.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_lists() {
+        assert_eq!(sizes("8,64,1k,1m").unwrap().0, [8, 64, 1024, 1 << 20]);
+        assert_eq!(sizes("8:64").unwrap().0, [8, 16, 32, 64]);
+        assert_eq!(sizes("0,8:100:3").unwrap().0, [0, 8, 24, 72]);
+        for (text, want) in [
+            ("64,8", "8 comes after 64"),
+            ("8,8", "8 is there twice"),
+            ("8:32,16", "16 comes after 32"),
+            ("", "is no size"),
+            ("8,,9", "is no size"),
+            ("1x", "unknown unit 'x'"),
+            ("-1", "is no size"),
+            ("64:8", "upward"),
+            ("0:8", "upward"),
+            ("8:64:1", "factor"),
+            ("1:2:3:4", "no range"),
+            ("99999999999g", "too large"),
+            ("99999999999999999999", "is no size"),
+        ] {
+            let error = sizes(text).unwrap_err();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn shares_and_percentages() {
+        assert_eq!((part("5%"), part("0.25"), part("x"), part("nan")), (Some(0.05), Some(0.25), None, None));
+        assert!(trim("0.5").is_err() && trim("0").is_ok() && trim("-1").is_err());
+        assert!(confidence("95%").is_ok() && confidence("95").is_err() && confidence("1").is_err());
+        assert_eq!(percent("5%"), Ok(5.0));
+        assert!(percent("0").is_err() && percent("-5").is_err() && percent("five").is_err());
+        assert!(share("0").is_err() && share("1").is_ok());
+        assert!(align("48").is_err() && align("0").is_err() && align("4k") == Ok(4096));
+    }
+
+    #[test]
+    fn arrivals() {
+        assert_eq!(arrival("together"), Ok(Pattern::Ready(Arrival::Together)));
+        assert_eq!(arrival("linear:10us"), Ok(Pattern::Ready(Arrival::Linear(10.0 * 1e-6))));
+        assert_eq!(arrival("random:0.5"), Ok(Pattern::Ready(Arrival::Random(0.5 * 1e-6))));
+        assert_eq!(arrival("file:a:b"), Ok(Pattern::File("a:b".into())));
+        for wrong in ["", "linear", "linear:", "linear:-1", "linear:x", "file:", "sometimes"] {
+            assert!(arrival(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn replayed_files() {
+        assert_eq!(replay("# ranks 0 1\n0 1.5\n\n2,3 # late\n", "x").unwrap(), [[0.0, 1.5], [2.0, 3.0]]);
+        assert_eq!(replay("0 1\n0 x\n", "f").unwrap_err().to_string(), "f, line 2: 'x' is no number of microseconds");
+    }
+}

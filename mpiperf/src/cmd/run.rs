@@ -1,0 +1,165 @@
+//! `mpiperf run`: measures operations.
+
+use super::bench::{Bench, enough, on_rank_0};
+use super::options::{Files, How, What};
+use crate::error::{Error, Result};
+use crate::measure::{Sample, Verdict, measure, ordinary_loop};
+use crate::mpi::Comm;
+use crate::op::{self, Mode, Overlap, Setting};
+use crate::report::output::{Kind, Output};
+use crate::report::table::{Extra, preamble, run_heading, run_row};
+use crate::report::units::bytes;
+use crate::report::{Ordinary, Overlapped, Row};
+use crate::stats::Summary;
+
+/// The command line of `mpiperf run`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    what: What,
+    #[command(flatten)]
+    how: How,
+    #[command(flatten)]
+    files: Files,
+    /// Report each rank's own times, too
+    #[arg(long)]
+    per_rank: bool,
+    /// Write every call to the JSON file
+    #[arg(long, requires = "json")]
+    samples: bool,
+    /// Measure nonblocking operations also with as much computation between start and wait as the operation takes
+    #[arg(long)]
+    overlap: bool,
+    /// Call MPI_Test so often within the computation, in microseconds (0: never)
+    #[arg(long, default_value_t = 0.0, requires = "overlap", value_name = "MICROSECONDS")]
+    test_every: f64,
+    /// Show the ordinary loop (barrier, as many calls, mean of rank 0) beside
+    #[arg(long)]
+    ordinary: bool,
+    /// What `merge` and `plot` call this run (default: the library's name and version)
+    #[arg(long)]
+    label: Option<String>,
+}
+
+/// Measures and reports. Collective.
+pub fn run(args: &Args, comm: &Comm) -> Result<()> {
+    enough(comm)?;
+    let settings = args.what.settings(comm.size())?;
+    check_overlap(args, &settings)?;
+    let plan = args.how.plan(comm)?;
+    let measured = comm.dup()?;
+    try_out(&measured, &settings)?;
+    let extra = Extra { ordinary: args.ordinary, overlap: args.overlap };
+    let files = &args.files;
+    let mut output =
+        on_rank_0(comm, || Output::open(files.csv.as_deref(), files.json.as_deref(), Kind::Rows, settings.len()))?;
+    let confidence = args.how.confidence.unwrap_or(0.95);
+    let mut bench = Bench::new(comm, &args.how, plan, confidence, args.label.as_deref())?;
+    let said = output.as_ref().map_or(Ok(()), |output| {
+        output.say(&preamble(&bench.about, bench.confidence, bench.trim))?;
+        output.say(&run_heading(extra))
+    });
+    comm.agree(said)?;
+    let mut rows = Vec::new();
+    for setting in &settings {
+        if let Some(output) = &output {
+            output.next(&format!("{} {}", setting.operation, bytes(setting.bytes)));
+        }
+        let row = one(args, &mut bench, &measured, setting)?;
+        let written = output.as_mut().map_or(Ok(()), |output| {
+            let (about, arrival) = (&bench.about, bench.arrival.as_str());
+            output.done(&run_row(&row, extra), |csv| csv.row(about, arrival, confidence, &row))
+        });
+        comm.agree(written)?;
+        rows.push(row);
+    }
+    let results = bench.results(rows);
+    on_rank_0(comm, || output.as_mut().map_or(Ok(()), |output| output.finish(&results)))?;
+    Ok(())
+}
+
+fn check_overlap(args: &Args, settings: &[Setting]) -> Result<()> {
+    if !(args.test_every >= 0.0 && args.test_every <= 1e9) {
+        return Err(Error::usage(format!(
+            "--test-every {}: must be a number of microseconds from 0 on",
+            args.test_every
+        )));
+    }
+    for setting in settings.iter().filter(|_| args.overlap) {
+        if op::find(&setting.operation)?.mode == Mode::Blocking {
+            let name = &setting.operation;
+            return Err(Error::usage(format!(
+                "--overlap: {name} blocks, so nothing can be computed beside it; take the nonblocking or the persistent one"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the largest case of each operation once, so that what cannot be made is known before anything is measured. Collective.
+pub fn try_out(comm: &Comm, settings: &[Setting]) -> Result<()> {
+    for (i, setting) in settings.iter().enumerate() {
+        if settings.get(i + 1).is_none_or(|next| next.operation != setting.operation) {
+            op::make(comm, setting)?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures one case; the row is meaningful on rank 0. Collective.
+fn one(args: &Args, bench: &mut Bench, measured: &Comm, setting: &Setting) -> Result<Row> {
+    let mut cases = [op::make(measured, setting)?];
+    let outcome = measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?;
+    drop(cases);
+    let mut row = bench.row(&bench.about.label, setting, 0, &outcome.samples, outcome.window);
+    row.notes = outcome.notes;
+    if args.per_rank {
+        row.ranks = per_rank(bench, &outcome.samples);
+    }
+    if args.overlap {
+        overlap(args, bench, measured, &mut row)?;
+    }
+    if args.ordinary {
+        let mut calls = [row.calls.min(u32::MAX as usize) as u32];
+        bench.comm.bcast(&mut calls, 0)?;
+        let mut case = op::make(measured, setting)?;
+        let (rank0, max) = ordinary_loop(bench.comm, &bench.clock, case.as_mut(), calls[0].max(1))?;
+        row.ordinary = Some(Ordinary { calls: calls[0].max(1), rank0, max });
+    }
+    if args.samples {
+        row.samples = outcome.samples;
+    }
+    Ok(row)
+}
+
+/// Each rank's own times over the correct calls.
+fn per_rank(bench: &Bench, samples: &[Sample]) -> Vec<Summary> {
+    let correct: Vec<&Sample> = samples.iter().filter(|s| s.verdict == Verdict::Correct).collect();
+    let ranks = correct.first().map_or(0, |s| s.ranks.len());
+    let times = |rank: usize| correct.iter().map(|s| s.ranks[rank]).collect::<Vec<_>>();
+    (0..ranks).filter_map(|rank| bench.summarise(&times(rank))).collect()
+}
+
+/// Measures the operation with as much computation as it takes itself. Collective.
+fn overlap(args: &Args, bench: &mut Bench, measured: &Comm, row: &mut Row) -> Result<()> {
+    let mut pure = [row.summary.as_ref().map_or(0.0, |s| s.mean)];
+    bench.comm.bcast(&mut pure, 0)?;
+    let [pure] = pure;
+    if pure <= 0.0 {
+        row.notes.push("no overlap without a valid call".to_owned());
+        return Ok(());
+    }
+    let test_every = args.test_every * 1e-6;
+    let setting = Setting { overlap: Some(Overlap { compute: pure, test_every }), ..row.setting.clone() };
+    let mut cases = [op::make(measured, &setting)?];
+    let outcome = measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?;
+    let both = bench.row("", &setting, 0, &outcome.samples, outcome.window);
+    match both.summary {
+        Some(s) => {
+            let hidden = op::overlap::hidden(pure, pure, s.mean).unwrap_or(0.0);
+            row.overlap = Some(Overlapped { compute: pure, test_every, total: s.mean, interval: s.interval, hidden });
+        }
+        None => row.notes.push("no valid call with computation beside".to_owned()),
+    }
+    Ok(())
+}
