@@ -134,15 +134,20 @@ fn wait_for_turn(comm: &Comm) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fit::History;
     use super::*;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
-    /// Ping-pongs with a clock that is `offset` ahead and drifts; both ways take at least `least`, with long tails.
     fn simulate(offset: f64, drift: f64, least: f64, seed: u64) -> (Search, f64) {
+        simulate_from(50.0, offset, drift, least, seed)
+    }
+
+    /// From local time `t` on, ping-pongs with a clock that is `offset` ahead and drifts; both ways take at least `least`, with long tails.
+    fn simulate_from(mut t: f64, offset: f64, drift: f64, least: f64, seed: u64) -> (Search, f64) {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut delay = || least * (1.0 - 3.0 * rng.random::<f64>().max(1e-9).ln());
-        let (mut t, mut search) = (50.0, Search::default());
+        let mut search = Search::default();
         while !search.done() {
             let (there, back) = (delay(), delay());
             let other = (t + there) * (1.0 + drift) + offset;
@@ -161,6 +166,25 @@ mod tests {
             assert!((point.global - truth).abs() <= point.error, "seed {seed}: {search:?}");
             assert!(point.error < 2.5e-6, "seed {seed}: {search:?}");
             assert!(!search.same_clock());
+        }
+    }
+
+    #[test]
+    fn drift_is_corrected_between_synchronisations() {
+        // 20 ppm are 20 µs a second; synchronised every 2 s over a network with round trips of 10 µs.
+        let (offset, drift, least) = (3.25, 2e-5, 5e-6);
+        for seed in 0..20 {
+            let mut history = History::default();
+            for round in 0..10u32 {
+                let at = 100.0 + 2.0 * f64::from(round);
+                let (map, error) =
+                    history.add(simulate_from(at, offset, drift, least, seed * 100 + u64::from(round)).0.point());
+                let wrong = |t: f64| (map.global_at(t) - (t * (1.0 + drift) + offset)).abs();
+                assert!(wrong(at) <= 2.0 * error && error < 2e-5, "seed {seed}, round {round}: {error:e}");
+                if round >= 2 {
+                    assert!(wrong(at + 2.0) < 2e-5, "seed {seed}, round {round}: {:e}", wrong(at + 2.0));
+                }
+            }
         }
     }
 

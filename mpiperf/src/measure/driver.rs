@@ -35,9 +35,6 @@ pub fn measure(comm: &Comm, clock: &mut Global, cases: &mut [Box<dyn Case>], pla
     if cases.is_empty() {
         return Err(Error::usage("no case to measure"));
     }
-    if clock.age() > interval(clock) {
-        clock.resynchronise(comm)?;
-    }
     let wait = plan.wait.unwrap_or(if clock.oversubscribed { Wait::Sleep } else { Wait::Spin });
     let mut run = Run { comm, plan, wait, offsets: Vec::new() };
     let (floor, extra) = match wait {
@@ -48,10 +45,11 @@ pub fn measure(comm: &Comm, clock: &mut Global, cases: &mut [Box<dyn Case>], pla
     let mut director = Director::new(plan, cases.len(), floor, lead);
     let mut corrections: Vec<String> = Vec::new();
     let (begun, mut call) = (clock.timer.now(), 0u64);
-    loop {
+    let window = loop {
+        // All that could differ between ranks is decided by rank 0, its clock's age too.
         let header = run.header(clock, &mut director, begun)?;
         if header[0] == END {
-            break;
+            break header[HEADER..].iter().copied().fold(0.0, f64::max);
         }
         if header[0] == SYNCHRONISE {
             corrections.extend(run.resynchronise(clock)?);
@@ -68,8 +66,7 @@ pub fn measure(comm: &Comm, clock: &mut Global, cases: &mut [Box<dyn Case>], pla
             let stage = Stage { tau, slots: &slots, reports: &all, arrival: &plan.arrival };
             director.digest(&stage, &allowance(clock, wait));
         }
-    }
-    let window = director.windows().iter().copied().fold(0.0, f64::max);
+    };
     if comm.rank() != 0 {
         return Ok(Outcome { window, ..Outcome::default() });
     }

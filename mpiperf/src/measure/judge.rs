@@ -68,12 +68,14 @@ impl Stage<'_> {
         timed(case, call, &due, &moments, verdict)
     }
 
-    /// The sample of one of the first calls: those after the very first are not scheduled, they start when the last rank does.
+    /// The sample of one of the first calls: those after the very first are not scheduled, they start when the last rank does; so does the
+    /// very first if a rank took longer to be ready than anybody could know.
     pub fn first_sample(&self, slot: usize) -> Sample {
         let Slot { case, call, .. } = self.slots[slot];
         let moments: Vec<Moments> = (0..self.ranks()).map(|rank| self.moments(rank, slot)).collect();
         let due = if slot == 0 {
-            self.arrival.offsets(call, self.ranks()).into_iter().map(|offset| self.tau + offset).collect()
+            let start = self.tau.max(self.latest(0, |m| m.ready));
+            self.arrival.offsets(call, self.ranks()).into_iter().map(|offset| start + offset).collect()
         } else {
             vec![self.latest(slot, |m| m.start); self.ranks()]
         };
@@ -182,5 +184,7 @@ mod tests {
         assert_eq!(stage.sample(2, &STRICT).verdict, Verdict::Late);
         assert_eq!(stage.first_sample(2).time, 1.5);
         assert_eq!(stage.first_sample(0).time, 4.0);
+        let tardy = Stage { tau: 99.2, ..stage };
+        assert_eq!(tardy.first_sample(0).time, 4.5);
     }
 }
