@@ -1,3 +1,13 @@
 //! Shared memory among the processes of a node.
 
 pub mod memory;
+pub mod alloc;
+pub mod backing;
+pub mod budget;
+pub mod cma;
+pub mod failure;
+pub mod group;
+pub mod locator;
+pub mod mailbox;
+pub mod peer;
+pub mod pool;

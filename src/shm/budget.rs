@@ -1,0 +1,45 @@
+//! A process' share of the memory that its node may spend on pools.
+
+use super::backing::system_page;
+use super::failure::Failure;
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// What the pools of a process may reserve together.
+#[derive(Debug)]
+pub struct Budget {
+    bytes: u64,
+    left: AtomicU64,
+}
+
+impl Budget {
+    /// `bytes`, down to whole pages of the system.
+    pub fn new(bytes: u64) -> Budget {
+        let bytes = bytes - bytes % system_page();
+        Budget { bytes, left: AtomicU64::new(bytes) }
+    }
+
+    /// Bytes in all.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes not reserved.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn take(&self, bytes: u64) -> Result<(), Failure> {
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        let say = |left| {
+            Failure::new(format!(
+                "{bytes} bytes are beyond the process' share: {left} of {} bytes are left",
+                self.bytes
+            ))
+        };
+        taken.map(drop).map_err(say)
+    }
+
+    pub(super) fn give(&self, bytes: u64) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+}

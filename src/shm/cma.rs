@@ -1,0 +1,102 @@
+//! Reading another process' private memory: cross memory attach, process_vm_readv(2).
+
+use std::io;
+use std::sync::OnceLock;
+
+use super::backing::random;
+use super::failure::Failure;
+
+/// A random number in private memory, which peers read to see whether they can.
+static SECRET: OnceLock<[u8; 16]> = OnceLock::new();
+
+/// Address and contents of the caller's number that peers probe with; `None` when the system gives no random bytes.
+pub fn secret() -> Option<(u64, [u8; 16])> {
+    if SECRET.get().is_none() {
+        let bytes = random().ok()?;
+        SECRET.get_or_init(|| bytes);
+    }
+    SECRET.get().map(|bytes| (bytes.as_ptr().addr() as u64, *bytes))
+}
+
+/// Copies `bytes` at address `from` of process `pid` to `to`: all of them, or an error. Linux cuts a transfer short at 2 GiB, at a
+/// page that is not there, and wherever else it likes; what is missing is asked for again.
+///
+/// # Safety
+/// `to` holds so many bytes.
+pub unsafe fn read(pid: i32, from: u64, to: *mut u8, bytes: usize) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes {
+        let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: bytes - done };
+        let remote = libc::iovec { iov_base: (from as usize).wrapping_add(done) as *mut _, iov_len: bytes - done };
+        // SAFETY: `local` lies in the caller's `bytes` bytes at `to`; the kernel checks the remote side.
+        let got = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+        match got {
+            0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            1.. => done += got as usize,
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the private memory of process `pid` can be read: reads its number at `address`, and compares. (A refused ptrace, a
+/// filter of system calls, another user name space: EPERM or ENOSYS. Another PID name space: ESRCH, or somebody else's memory.)
+pub fn probe(pid: i32, address: u64, secret: [u8; 16]) -> Result<(), Failure> {
+    let mut got = [0; 16];
+    // SAFETY: `got` holds 16 bytes.
+    unsafe { read(pid, address, got.as_mut_ptr(), got.len()) }
+        .map_err(|e| Failure::of(format!("process_vm_readv from process {pid}"), e))?;
+    if got != secret {
+        return Err(Failure::new(format!("process_vm_readv from process {pid} read the memory of another process")));
+    }
+    Ok(())
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_all_of_it() {
+        let from: Vec<u8> = (0..3_000_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
+        let mut to = vec![0; from.len()];
+        let pid = std::process::id() as i32;
+        // SAFETY: `to` is as long as `from`.
+        unsafe { read(pid, from.as_ptr().addr() as u64, to.as_mut_ptr(), from.len()) }.unwrap();
+        assert!(from == to);
+    }
+
+    #[test]
+    fn says_why_not() {
+        let (address, secret) = secret().unwrap();
+        let pid = std::process::id() as i32;
+        assert!(probe(pid, address, secret).is_ok());
+        assert_eq!(probe(pid, 1, secret).unwrap_err().errno(), Some(libc::EFAULT));
+        assert_eq!(probe(i32::MAX, address, secret).unwrap_err().errno(), Some(libc::ESRCH));
+        let other = [1u8; 16];
+        let wrong = probe(pid, other.as_ptr().addr() as u64, secret).unwrap_err();
+        assert!(wrong.to_string().contains("another process"), "{wrong}");
+    }
+
+    #[test]
+    fn a_hole_behind_the_data_is_an_error() {
+        // SAFETY: a fresh anonymous mapping of two pages, of which the second is unmapped again.
+        let start = unsafe {
+            let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let start = libc::mmap(std::ptr::null_mut(), 2 * page, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            assert_eq!(libc::munmap(start.wrapping_byte_add(page), page), 0);
+            start.addr() + page - 100
+        };
+        let mut to = [0; 200];
+        // SAFETY: `to` holds 200 bytes.
+        let error = unsafe { read(std::process::id() as i32, start as u64, to.as_mut_ptr(), 200) }.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+    }
+}

@@ -1,0 +1,189 @@
+//! Another process of the node: its pool, mapped for reading, and whether it lives.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::backing::Mapping;
+use super::failure::Failure;
+use super::locator::{Locator, pid_space};
+
+/// Another process' pool.
+#[derive(Debug)]
+pub struct Peer {
+    /// Where it is.
+    pub locator: Locator,
+    /// All of it, for reading only.
+    pub map: Mapping,
+    watch: Watch,
+}
+
+impl Peer {
+    /// Maps the pool of another process.
+    pub fn attach(locator: &Locator) -> Result<Peer, Failure> {
+        let same_space = locator.pid_space != 0 && locator.pid_space == pid_space();
+        // The watch begins before the token is checked: then the process watched is the owner, and no later one of the same number.
+        let watch = if same_space { Watch::start(locator.pid) } else { Watch::unknown() };
+        let file = open(locator, same_space)?;
+        let map = Mapping::of(&file, locator.length, false);
+        let map = map.map_err(|e| {
+            Failure::of(format!("cannot map the {} bytes of the pool of {}", locator.length, owner(locator)), e)
+        })?;
+        if watch.is_dead() {
+            return Err(Failure::new(format!("{} has died", owner(locator))));
+        }
+        Ok(Peer { locator: locator.clone(), map, watch })
+    }
+
+    /// Whether its process is known to be dead.
+    pub fn is_dead(&self) -> bool {
+        self.watch.is_dead()
+    }
+}
+
+fn owner(locator: &Locator) -> String {
+    format!("process {} (local rank {})", locator.pid, locator.place.local)
+}
+
+/// Opens a pool by its name, and where it has none any more, or never had, through its owner's descriptor.
+fn open(locator: &Locator, same_space: bool) -> Result<File, Failure> {
+    let through = PathBuf::from(format!("/proc/{}/fd/{}", locator.pid, locator.fd));
+    let named = match &locator.path {
+        None => None,
+        Some(path) => match open_at(path, locator) {
+            Ok(file) => return Ok(file),
+            Err(failure) => Some(failure),
+        },
+    };
+    let file = match same_space {
+        true => open_at(&through, locator),
+        false => Err(Failure::new(format!("{} is in another PID name space", owner(locator)))),
+    };
+    file.map_err(|failure| match named {
+        Some(named) => Failure::new(format!("{named}; {failure}")),
+        None => failure,
+    })
+}
+
+/// Opens a file if it is the pool. What lies there may be anything: a device would be opened with effects, a pipe would block.
+fn open_at(path: &Path, locator: &Locator) -> Result<File, Failure> {
+    let cannot = |error| Failure::of(format!("cannot open {} of {}", path.display(), owner(locator)), error);
+    let is_pool = |data: &fs::Metadata| data.is_file() && data.len() == locator.length;
+    let mut token = [0; 16];
+    if is_pool(&fs::metadata(path).map_err(cannot)?) {
+        let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(cannot)?;
+        if is_pool(&file.metadata().map_err(cannot)?) {
+            file.read_exact_at(&mut token, 0).map_err(cannot)?;
+            if token == locator.token {
+                return Ok(file);
+            }
+        }
+    }
+    Err(Failure::new(format!("{} is not the pool of {}", path.display(), owner(locator))))
+}
+
+/// Whether a process has died.
+#[derive(Debug)]
+enum Watch {
+    /// In another PID name space, or a system without /proc: nobody knows.
+    Unknown,
+    /// By a descriptor of the process, which no later process of the same number can be mistaken for.
+    Descriptor(OwnedFd),
+    /// By its number, and when it started (clock ticks after the boot).
+    Number(i32, Option<u64>),
+}
+
+impl Watch {
+    fn unknown() -> Watch {
+        Watch::Unknown
+    }
+
+    fn start(pid: i32) -> Watch {
+        // SAFETY: only a number; the call makes a descriptor.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        match i32::try_from(fd) {
+            // SAFETY: a descriptor that was just made.
+            Ok(fd) if fd >= 0 => Watch::Descriptor(unsafe { OwnedFd::from_raw_fd(fd) }),
+            // Linux before 5.3, a filter of system calls, no more descriptors, or no such process.
+            _ => Watch::by_number(pid),
+        }
+    }
+
+    fn by_number(pid: i32) -> Watch {
+        Watch::Number(pid, stat(pid).map(|(_, started)| started))
+    }
+
+    fn is_dead(&self) -> bool {
+        match self {
+            Watch::Unknown => false,
+            Watch::Descriptor(fd) => {
+                let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                // SAFETY: one entry. It is readable when the process has ended, waited for or not.
+                let ready = unsafe { libc::poll(&mut poll, 1, 0) };
+                ready == 1 && poll.revents & (libc::POLLIN | libc::POLLHUP) != 0
+            }
+            Watch::Number(pid, started) => {
+                // SAFETY: signal 0 is none.
+                let gone = unsafe { libc::kill(*pid, 0) } != 0
+                    && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+                let other = stat(*pid)
+                    .is_some_and(|(state, now)| matches!(state, 'Z' | 'X') || started.is_some_and(|then| then != now));
+                gone || other
+            }
+        }
+    }
+}
+
+/// State and start of a process, as proc(5) has them.
+fn stat(pid: i32) -> Option<(char, u64)> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    // The name in parentheses may hold anything.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    fn cat() -> Child {
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Both watches see a process live, and see it dead before and after it is waited for.
+    #[test]
+    fn a_dead_process_is_seen() {
+        let mut child = cat();
+        let pid = child.id() as i32;
+        let watches = [Watch::start(pid), Watch::by_number(pid)];
+        assert!(watches.iter().all(|watch| !watch.is_dead()));
+        // SAFETY: our child, not yet waited for.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+        // SAFETY: `siginfo_t` is plain; WNOWAIT leaves the zombie.
+        let waited = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT)
+        };
+        assert_eq!(waited, 0);
+        assert!(watches.iter().all(Watch::is_dead), "a zombie: {watches:?}");
+        child.wait().unwrap();
+        assert!(watches.iter().all(Watch::is_dead), "nothing left: {watches:?}");
+        assert!(Watch::start(pid).is_dead());
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_dead() {
+        let pid = std::process::id() as i32;
+        let (_, started) = stat(pid).unwrap();
+        assert!(!Watch::Number(pid, Some(started)).is_dead());
+        assert!(Watch::Number(pid, Some(started - 1)).is_dead());
+        assert!(!Watch::unknown().is_dead());
+    }
+}

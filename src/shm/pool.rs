@@ -1,0 +1,400 @@
+//! A process' own memory for its groups: one pool per process and backing, from which control blocks and queues are leased.
+//!
+//! Layout: page 0 and some more hold the header (token, then the boards of [`super::mailbox`], one per process of the node); the rest
+//! is handed out in pages. Every byte is written by the owner only. The pool is as long as the process' share, sparse, and mapped
+//! whole, so that no lease needs another mapping anywhere; pages count against the [`Budget`] when they are first reserved, stay
+//! reserved, and are zeroed when they are handed out again.
+//!
+//! A group's pages are free again when the owner has dropped its side of the group and every other member has announced that it
+//! is through with them. The pool looks for announcements whenever it leases and whenever a group ends.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ptr;
+use std::slice;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::alloc::{PageSet, Pages};
+use super::backing::{Backing, Store, random};
+use super::budget::Budget;
+use super::cma;
+use super::failure::Failure;
+use super::group::Draft;
+use super::locator::{Hello, Locator, Place, pid_space};
+use super::mailbox::{self, Board, GroupId, Inbox};
+use super::memory::Page;
+use super::peer::Peer;
+use crate::sync::atomic::AtomicU64;
+
+/// Bytes of a page of a pool, whatever the system's are: a control block.
+pub const PAGE: usize = 4096;
+
+/// Where the boards begin.
+const BOARDS: usize = 64;
+
+/// What a pool holds at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes leased for groups.
+    pub leased: u64,
+    /// Bytes that the system holds for the pool.
+    pub held: u64,
+    /// Groups that are in use, or wait for the others' releases.
+    pub groups: usize,
+    /// Other processes' pools that are mapped.
+    pub peers: usize,
+}
+
+/// A process' own memory for its groups.
+#[derive(Debug)]
+pub struct Pool {
+    store: Store,
+    budget: Arc<Budget>,
+    locator: Locator,
+    words: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    pages: Pages,
+    reserved: PageSet,
+    /// By [`GroupId`].
+    groups: Vec<Option<Record>>,
+    vacant: BinaryHeap<Reverse<GroupId>>,
+    /// By local rank.
+    peers: Vec<Option<Known>>,
+    /// Drafts of groups that have not been settled: the name stays so long.
+    drafts: usize,
+    /// Why the last lease was refused.
+    refusal: Option<String>,
+}
+
+/// A peer, and what it has announced.
+#[derive(Debug)]
+struct Known {
+    peer: Arc<Peer>,
+    inbox: Inbox,
+    dead: bool,
+}
+
+/// What is leased for a group.
+#[derive(Debug, Default)]
+struct Record {
+    leases: Vec<(Page, u32)>,
+    /// Local ranks of the members that may still read it.
+    missing: Vec<u32>,
+    /// The owner has left the group.
+    left: bool,
+}
+
+impl Pool {
+    /// Makes a pool as long as the budget, for the process at `place`.
+    pub fn create(backing: &Backing, place: Place, budget: &Arc<Budget>) -> Result<Arc<Pool>, Failure> {
+        if place.local >= place.locals {
+            return Err(Failure::new(format!("local rank {} of {} processes", place.local, place.locals)));
+        }
+        let pages = u32::try_from(budget.bytes() / PAGE as u64).unwrap_or(u32::MAX);
+        let words = mailbox::board_words(pages);
+        let header = (BOARDS + place.locals as usize * words * 8).div_ceil(PAGE) as u64;
+        if header >= u64::from(pages) {
+            let needed = (header + 1) * PAGE as u64;
+            let what = format!(
+                "a share of {} bytes is too small for {} processes: at least {needed} bytes",
+                budget.bytes(),
+                place.locals
+            );
+            return Err(Failure::new(what));
+        }
+        let token = random()?;
+        let length = u64::from(pages) * PAGE as u64;
+        let store = Store::create(backing, length)?;
+        budget.take(header * PAGE as u64)?;
+        store.reserve(0, header * PAGE as u64).inspect_err(|_| budget.give(header * PAGE as u64))?;
+        // SAFETY: the first page is reserved, and nobody else knows of it.
+        unsafe { ptr::copy_nonoverlapping(token.as_ptr(), store.map.start(), token.len()) };
+        let path = store.path().map(Into::into);
+        let pid = std::process::id() as i32;
+        let locator = Locator { pid, pid_space: pid_space(), fd: store.fd(), length, token, place, path };
+        let mut reserved = PageSet::new(pages);
+        reserved.add(0, header as u32);
+        let state = State {
+            pages: Pages::new(header as Page, pages),
+            reserved,
+            groups: Vec::new(),
+            vacant: BinaryHeap::new(),
+            peers: (0..place.locals).map(|_| None).collect(),
+            drafts: 0,
+            refusal: None,
+        };
+        Ok(Arc::new(Pool { store, budget: budget.clone(), locator, words, state: Mutex::new(state) }))
+    }
+
+    /// Where the pool is.
+    pub fn locator(&self) -> &Locator {
+        &self.locator
+    }
+
+    /// What the pool holds now. Takes up what peers have announced.
+    pub fn usage(&self) -> Usage {
+        let mut state = self.lock();
+        self.collect(&mut state);
+        let leases = state.groups.iter().flatten().flat_map(|record| &record.leases);
+        Usage {
+            leased: leases.map(|&(_, count)| u64::from(count) * PAGE as u64).sum(),
+            held: self.store.held(),
+            groups: state.groups.iter().flatten().count(),
+            peers: state.peers.iter().flatten().count(),
+        }
+    }
+
+    /// Why the last lease was refused.
+    pub fn refusal(&self) -> Option<String> {
+        self.lock().refusal.clone()
+    }
+
+    /// Begins a group: leases the control block. `zero_copy`: the others may try to read this process' private memory.
+    pub fn prepare(self: &Arc<Pool>, zero_copy: bool) -> Result<Draft, Failure> {
+        let mut state = self.lock();
+        self.collect(&mut state);
+        let group = match state.vacant.pop() {
+            Some(Reverse(group)) => group,
+            None if state.groups.len() < mailbox::groups(self.words) as usize => {
+                state.groups.push(None);
+                state.groups.len() as GroupId - 1
+            }
+            None => return Err(Failure::new(format!("{} groups at a time are the most", state.groups.len()))),
+        };
+        let control = match self.take(&mut state, 1) {
+            Ok(page) => page,
+            Err(failure) => {
+                state.vacant.push(Reverse(group));
+                return Err(failure);
+            }
+        };
+        state.groups[group as usize] = Some(Record { leases: vec![(control, 1)], ..Record::default() });
+        state.drafts += 1;
+        drop(state);
+        let secret = if zero_copy { cma::secret() } else { None };
+        Ok(Draft::new(self.clone(), Hello { locator: self.locator.clone(), control, group, secret }))
+    }
+
+    /// The address of a page of the caller's own pool.
+    pub(super) fn address(&self, page: Page) -> *mut u8 {
+        self.store.map.start().wrapping_add(page as usize * PAGE)
+    }
+
+    /// Leases `bytes` for a group.
+    pub(super) fn lease(&self, group: GroupId, bytes: usize) -> Option<(Page, *mut u8)> {
+        let mut state = self.lock();
+        self.collect(&mut state);
+        let count = u32::try_from(bytes.div_ceil(PAGE).max(1)).ok()?;
+        match self.take(&mut state, count) {
+            Ok(page) => {
+                state.groups[group as usize].as_mut()?.leases.push((page, count));
+                Some((page, self.address(page)))
+            }
+            Err(failure) => {
+                state.refusal = Some(failure.to_string());
+                None
+            }
+        }
+    }
+
+    /// The other process' pool, mapped once however many groups there are with it.
+    pub(super) fn attach(&self, locator: &Locator) -> Result<Arc<Peer>, Failure> {
+        let place = locator.place;
+        if (locator.length, place.locals) != (self.locator.length, self.locator.place.locals) {
+            let (length, locals) = (self.locator.length, self.locator.place.locals);
+            let what = format!(
+                "a pool of {} bytes among {} processes; here it is {length} among {locals}",
+                locator.length, place.locals
+            );
+            return Err(Failure::new(what));
+        }
+        if place.local >= place.locals || place.local == self.locator.place.local {
+            return Err(Failure::new(format!("local rank {} cannot be another process'", place.local)));
+        }
+        let mut state = self.lock();
+        let known = &mut state.peers[place.local as usize];
+        match known {
+            Some(known) if known.peer.locator.token == locator.token => Ok(known.peer.clone()),
+            // Of another job, say: their boards would be the same.
+            Some(_) => Err(Failure::new(format!("local rank {} is known as another process already", place.local))),
+            None => {
+                let peer = Arc::new(Peer::attach(locator)?);
+                *known = Some(Known { peer: peer.clone(), inbox: Inbox::new(self.words), dead: false });
+                Ok(peer)
+            }
+        }
+    }
+
+    /// Whether a page and a number for a group can be in a pool like this.
+    pub(super) fn has(&self, control: Page, group: GroupId) -> bool {
+        group < mailbox::groups(self.words) && (1..(self.locator.length / PAGE as u64)).contains(&u64::from(control))
+    }
+
+    /// Says which local ranks will have to announce that they are through with a group.
+    pub(super) fn expect(&self, group: GroupId, missing: Vec<u32>) {
+        if let Some(Some(record)) = self.lock().groups.get_mut(group as usize) {
+            record.missing = missing;
+        }
+    }
+
+    /// A draft is settled, or forgotten.
+    pub(super) fn settled(&self, outcome: Outcome, group: GroupId) {
+        let mut state = self.lock();
+        if outcome == Outcome::GivenUp {
+            state.free(group);
+        }
+        state.drafts -= 1;
+        if state.drafts == 0 {
+            self.store.forget_name();
+        }
+    }
+
+    /// The owner leaves a group: announces to each member (local rank, its number for the group) that it is through with that member's
+    /// pages. Its own are free when all have done the same.
+    pub(super) fn leave(&self, group: GroupId, members: impl Iterator<Item = (u32, GroupId)>) {
+        let mut state = self.lock();
+        members.for_each(|(local, its)| self.board(local).announce(its));
+        if let Some(Some(record)) = state.groups.get_mut(group as usize) {
+            record.left = true;
+        }
+        state.free_if_done(group);
+        self.collect(&mut state);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The board for a local rank.
+    fn board(&self, local: u32) -> Board<'_> {
+        // SAFETY: our own pool.
+        unsafe { board_at(self.store.map.start(), self.words, local) }
+    }
+
+    /// Takes up what peers have announced.
+    fn collect(&self, state: &mut State) {
+        let me = self.locator.place.local;
+        let mut done = Vec::new();
+        for (local, known) in (0..).zip(&mut state.peers) {
+            let Some(known) = known else { continue };
+            // SAFETY: a pool of the same layout (`attach` compares), which lives as long as its `Peer`.
+            let board = unsafe { board_at(known.peer.map.start(), self.words, me) };
+            known.inbox.poll(board, |group| {
+                if let Some(Some(record)) = state.groups.get_mut(group as usize) {
+                    record.missing.retain(|&missing| missing != local);
+                    done.push(group);
+                }
+            });
+        }
+        done.into_iter().for_each(|group| state.free_if_done(group));
+    }
+
+    /// Takes the announcements of dead peers for granted: they read no more. Tells whether that has freed anything.
+    fn bury(&self, state: &mut State) -> bool {
+        for (local, known) in (0..).zip(&mut state.peers) {
+            let Some(known) = known else { continue };
+            known.dead = known.dead || known.peer.is_dead();
+            if known.dead {
+                state.groups.iter_mut().flatten().for_each(|record| record.missing.retain(|&missing| missing != local));
+            }
+        }
+        let before = state.pages.left();
+        (0..state.groups.len() as GroupId).for_each(|group| state.free_if_done(group));
+        state.pages.left() > before
+    }
+
+    /// Pages that are reserved and zero.
+    fn take(&self, state: &mut State, count: u32) -> Result<Page, Failure> {
+        match self.try_take(state, count) {
+            Err(_) if self.bury(state) => self.try_take(state, count),
+            result => result,
+        }
+    }
+
+    fn try_take(&self, state: &mut State, count: u32) -> Result<Page, Failure> {
+        let first = state.pages.take(count).ok_or_else(|| {
+            let left = u64::from(state.pages.left()) * PAGE as u64;
+            Failure::new(format!(
+                "no {} bytes in a row are left in the pool, {left} in all",
+                u64::from(count) * PAGE as u64
+            ))
+        })?;
+        self.ready(state, first, count).inspect_err(|_| state.pages.give(first, count))?;
+        Ok(first)
+    }
+
+    /// Reserves those of the pages that are not, and zeroes those that are.
+    fn ready(&self, state: &mut State, first: Page, count: u32) -> Result<(), Failure> {
+        let bytes = |pages: u32| u64::from(pages) * PAGE as u64;
+        let runs = state.reserved.runs(first, count);
+        let fresh = || runs.iter().filter(|run| !run.inside);
+        let total = bytes(fresh().map(|run| run.count).sum());
+        self.budget.take(total)?;
+        for (index, run) in fresh().enumerate() {
+            if let Err(failure) = self.store.reserve(bytes(run.first), bytes(run.count)) {
+                let mut kept = 0;
+                for run in fresh().take(index) {
+                    if !self.store.unreserve(bytes(run.first), bytes(run.count)) {
+                        state.reserved.add(run.first, run.count);
+                        kept += bytes(run.count);
+                    }
+                }
+                self.budget.give(total - kept);
+                return Err(failure);
+            }
+        }
+        state.reserved.add(first, count);
+        for run in runs.iter().filter(|run| run.inside) {
+            // SAFETY: reserved pages of our own pool, which no member of a group reads any more.
+            unsafe { ptr::write_bytes(self.address(run.first), 0, bytes(run.count) as usize) };
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.budget.give(u64::from(state.reserved.count()) * PAGE as u64);
+    }
+}
+
+/// How a draft ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All members use the group.
+    Confirmed,
+    /// No member uses it.
+    GivenUp,
+    /// Nobody knows: the memory stays taken.
+    Unknown,
+}
+
+impl State {
+    fn free_if_done(&mut self, group: GroupId) {
+        if self.groups[group as usize].as_ref().is_some_and(|record| record.left && record.missing.is_empty()) {
+            self.free(group);
+        }
+    }
+
+    fn free(&mut self, group: GroupId) {
+        if let Some(record) = self.groups.get_mut(group as usize).and_then(Option::take) {
+            record.leases.iter().for_each(|&(first, count)| self.pages.give(first, count));
+            self.vacant.push(Reverse(group));
+        }
+    }
+}
+
+/// The board for a local rank in the pool that starts at `start`.
+///
+/// # Safety
+/// A pool with boards of `words` words starts there, its header is reserved, and it outlives the board.
+unsafe fn board_at<'a>(start: *mut u8, words: usize, local: u32) -> Board<'a> {
+    let first = start.wrapping_add(BOARDS + local as usize * words * 8).cast::<AtomicU64>();
+    // SAFETY: aligned to 64 bytes, inside the header; written by its owner only, as atomics.
+    Board::new(unsafe { slice::from_raw_parts(first, words) })
+}
