@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub mod audit;
 pub mod bench;
 pub mod compare;
 pub mod list;
@@ -39,6 +40,8 @@ enum Command {
     List,
     /// Check whether this machine can be trusted to measure (under mpiexec)
     Selfcheck(selfcheck::Args),
+    /// Put faults into calls and see whether each is noticed (under mpiexec)
+    Audit(audit::Args),
 }
 
 /// Runs the program; its exit status.
@@ -51,6 +54,7 @@ pub fn main() -> i32 {
         Command::Run(args) => with_mpi(|comm| run::run(&args, comm)),
         Command::Compare(args) => with_mpi(|comm| compare::run(&args, comm)),
         Command::Selfcheck(args) => with_mpi(|comm| selfcheck::run(&args, comm)),
+        Command::Audit(args) => with_mpi(|comm| audit::run(&args, comm)),
         Command::Merge(args) => alone(|| merge::merge(&args)),
         Command::Repro(args) => alone(|| merge::repro(&args)),
         Command::Plot(args) => alone(|| plot::run(&args)),

@@ -156,12 +156,15 @@ fn clocks(args: &Args, comm: &Comm, clock: &Global) -> Result<Vec<String>> {
     count[0] = comm.allgather(&count)?.iter().sum();
     let (size, shared) = (comm.size(), clock.shared);
     say(comm, || {
-        let verified = if shared { "; ping-pongs agree that all share it" } else { "" };
         let repeat = args.repeat;
+        let found = match count[0] {
+            0 | 1 => "each process has a clock of its own".to_owned(),
+            same if shared => format!("{same} of {size} processes read one counter; ping-pongs agree"),
+            same => format!("{same} of {size} processes read one counter"),
+        };
         format!(
-            "clocks: {} of {size} processes read rank 0's counter{verified}\n\n\
-             {repeat} synchronisations  same clock, µs  scatter, µs  error bound, µs",
-            count[0]
+            "clocks: {found}\n\n\
+             {repeat} synchronisations  same clock, µs  scatter, µs  error bound, µs"
         )
     });
     let mut faults = Vec::new();
@@ -179,7 +182,8 @@ fn clocks(args: &Args, comm: &Comm, clock: &Global) -> Result<Vec<String>> {
         let offsets = Offsets { of_same: worst[0], scatter: worst[1], claimed };
         say(comm, || {
             let [a, b, c] = [offsets.of_same, offsets.scatter, offsets.claimed].map(|t| t * 1e6);
-            format!("{:<20}  {a:>14.3}  {b:>11.3}  {c:>15.3}", scheme.name())
+            let a = if count[0] > 1 { format!("{a:.3}") } else { "-".into() };
+            format!("{:<20}  {a:>14}  {b:>11.3}  {c:>15.3}", scheme.name())
         });
         faults.extend(offsets.fault(scheme));
     }
