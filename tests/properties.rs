@@ -5,10 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod properties {
+    mod allgather;
     mod allreduce;
+    mod alltoall;
     mod barrier;
     mod bcast;
     mod blocks;
+    mod composed;
     mod data;
     mod gather;
     mod hier_allreduce;

@@ -6,7 +6,9 @@
 //! tag.
 #![forbid(unsafe_code)]
 
+pub mod allgather;
 pub mod allreduce;
+pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
 pub mod data;
@@ -88,7 +90,9 @@ impl<'a, E: Endpoint> Stage<'a, E> {
     pub async fn exchange_some(&self, to: Member, out: Span, from: Member, into: Span) -> Result<()> {
         let receive = self.recv_some(from, into);
         let send = self.send_some(to, out);
-        join(receive.into_iter().chain(send)).await
+        let received = join(receive).await;
+        join(send).await?;
+        received
     }
 
     /// Sends and receives at once.

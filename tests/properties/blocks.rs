@@ -77,6 +77,11 @@ pub fn digits(number: usize, radix: usize) -> usize {
     higher.filter(|n| n % radix != 0).count()
 }
 
+/// A future that may be polled from any thread, as those of operations must be.
+pub fn send<F: Future + Send>(future: F) -> F {
+    future
+}
+
 /// Checks that no message was empty: both ends know the lengths.
 pub fn no_empty_message(stats: &Stats) {
     assert_eq!(stats.empty, 0, "messages without units");

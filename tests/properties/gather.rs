@@ -1,6 +1,6 @@
 //! Gather within a group.
 
-use super::blocks::{check, contents, digits, filled, known, no_empty_message, sweep_roots, user_blocks};
+use super::blocks::{check, contents, digits, filled, known, no_empty_message, send, sweep_roots, user_blocks};
 use super::data::UserStream;
 use super::team::{Team, log, traffic};
 use coll_rust::algo::data::Role;
@@ -37,8 +37,8 @@ fn run(seed: u64, size: usize, root: usize, lens: &[usize], algorithm: Gather) -
             false => Role::Other { own },
         };
         match algorithm {
-            Gather::Linear { posts } => linear(&stage, root, role, posts).await,
-            Gather::Knomial { radix, told } => knomial(&stage, root, role, (!told).then_some(known), radix).await,
+            Gather::Linear { posts } => send(linear(&stage, root, role, posts)).await,
+            Gather::Knomial { radix, told } => send(knomial(&stage, root, role, (!told).then_some(known), radix)).await,
         }
     });
     let context = format!("{algorithm:?} seed {seed} root {root} in place {in_place} {lens:?} {team:?}");

@@ -8,7 +8,7 @@
 //! Requirements: none; lengths may differ, and nobody but the root needs those of others.
 
 use crate::algo::data::{Block, Pool, Role, Staged, transfer};
-use crate::algo::{Stage, join};
+use crate::algo::{Posts, Stage, join};
 use crate::endpoint::{Blocks, Endpoint, Result, Stream};
 use crate::pattern::Member;
 use std::collections::VecDeque;
@@ -46,5 +46,6 @@ pub async fn linear<E: Endpoint, S: Stream, B: Blocks>(
     if let Some(own) = own {
         transfer(stage.ep(), &Block { blocks: all, member: root }, own)?;
     }
-    join(open.into_iter().map(|(_, post)| post)).await
+    let last: Posts<E> = open.into_iter().map(|(_, post)| post).collect();
+    join(last).await
 }
