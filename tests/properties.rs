@@ -21,7 +21,9 @@ mod properties {
     mod job;
     mod random;
     mod reduce;
+    mod reduce_scatter;
     mod reproducible;
+    mod scan;
     mod scatter;
     mod team;
 }

@@ -14,6 +14,8 @@ pub mod bcast;
 pub mod data;
 pub mod gather;
 pub mod reduce;
+pub mod reduce_scatter;
+pub mod scan;
 pub mod scatter;
 
 use crate::endpoint::{Endpoint, Rank, Result, Span, Tag};
