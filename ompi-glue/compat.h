@@ -76,9 +76,6 @@ static inline int cr_mpi_code(int code)
 
 #define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 
-/* What a binding of MPI_I* retained in the request. */
-#define CR_BINDING_OBJECTS(nbc_request) ((nbc_request)->data.objs.objs)
-
 #define CR_KEY_HOSTNAME OPAL_PMIX_HOSTNAME
 #define CR_KEY_LOCAL_PEERS OPAL_PMIX_LOCAL_PEERS
 #define CR_KEY_LOCALITY OPAL_PMIX_LOCALITY_STRING
@@ -99,8 +96,6 @@ static inline const char *cr_compat_proc_host(const opal_proc_t *proc)
 #else
 
 #define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
-
-#define CR_BINDING_OBJECTS(nbc_request) ((nbc_request)->data.refcounted.objs.objs)
 
 #define CR_KEY_HOSTNAME PMIX_HOSTNAME
 #define CR_KEY_LOCAL_PEERS PMIX_LOCAL_PEERS

@@ -3,15 +3,28 @@
  */
 #include "compat.h"
 
-void cr_dtype_info(struct ompi_datatype_t *dtype, size_t count, struct cr_dtype_info *info)
+void cr_dtype_info(struct ompi_datatype_t *dtype, struct cr_dtype_info *info)
 {
-    /* More than one element asks the same as one element more. */
-    const int32_t some = count > INT32_MAX ? INT32_MAX : (int32_t) count;
     (void) ompi_datatype_type_size(dtype, &info->size);
     (void) ompi_datatype_get_extent(dtype, &info->lb, &info->extent);
     (void) ompi_datatype_get_true_extent(dtype, &info->true_lb, &info->true_extent);
-    info->contiguous = 0 != ompi_datatype_is_contiguous_memory_layout(dtype, some);
+    info->gapless = 0 != ompi_datatype_is_contiguous_memory_layout(dtype, 1);
+    info->tiles = 0 != ompi_datatype_is_contiguous_memory_layout(dtype, 2);
     info->predefined = 0 != ompi_datatype_is_predefined(dtype);
+}
+
+int cr_dtype_retain(struct ompi_datatype_t *dtype)
+{
+    if (ompi_datatype_is_predefined(dtype)) {
+        return 0;
+    }
+    OBJ_RETAIN(dtype);
+    return 1;
+}
+
+void cr_dtype_release(struct ompi_datatype_t *dtype)
+{
+    OBJ_RELEASE(dtype);
 }
 
 /* A convertor at byte position of the packed stream of count elements at buf. Returns an Open MPI code. */
@@ -157,6 +170,20 @@ void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info)
     info->commutative = ompi_op_is_commute(op) ? 1 : 0;
     info->intrinsic = ompi_op_is_intrinsic(op) ? 1 : 0;
     info->extremum = &ompi_mpi_op_max.op == op || &ompi_mpi_op_min.op == op;
+}
+
+int cr_op_retain(struct ompi_op_t *op)
+{
+    if (ompi_op_is_intrinsic(op)) {
+        return 0;
+    }
+    OBJ_RETAIN(op);
+    return 1;
+}
+
+void cr_op_release(struct ompi_op_t *op)
+{
+    OBJ_RELEASE(op);
 }
 
 void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype)

@@ -37,18 +37,54 @@ struct cr_counter {
 
 /* ---------------------------------------------------------------- calls */
 
-enum cr_kind { CR_BCAST = 0, CR_REDUCE = 1, CR_ALLREDUCE = 2, CR_BARRIER = 3 };
+/* The operations. Rust has the same list (Kind). */
+enum cr_kind {
+    CR_ALLGATHER = 0,
+    CR_ALLGATHERV,
+    CR_ALLREDUCE,
+    CR_ALLTOALL,
+    CR_ALLTOALLV,
+    CR_ALLTOALLW,
+    CR_BARRIER,
+    CR_BCAST,
+    CR_EXSCAN,
+    CR_GATHER,
+    CR_GATHERV,
+    CR_REDUCE,
+    CR_REDUCE_SCATTER,
+    CR_REDUCE_SCATTER_BLOCK,
+    CR_SCAN,
+    CR_SCATTER,
+    CR_SCATTERV,
+    CR_KINDS
+};
 
-/* One collective call as the module received it. Unused fields are 0. */
+/* Elements of the arrays of the vector forms, in every supported version of Open MPI. */
+typedef int cr_count;
+typedef int cr_displ;
+
+/* What a call says about the data that a rank sends, or about those that it receives. As the user gave it: what the
+ * operation ignores at this rank (MPI says "significant only at root", or the other buffer is MPI_IN_PLACE) may be
+ * anything, an invalid datatype too. Fields that the operation does not have are 0. The arrays are the user's and
+ * end with the call; they have an element for each rank. */
+struct cr_side {
+    void *buf;                     /* NULL where it was MPI_IN_PLACE */
+    int in_place;                  /* it was */
+    size_t count;                  /* elements; of each block where there is one per rank */
+    struct ompi_datatype_t *dtype; /* NULL in Barrier and Alltoallw */
+    const cr_count *counts;        /* vector forms: elements of each block */
+    const cr_displ *displs;        /* where it begins: in extents of dtype, in bytes for Alltoallw. NULL where the
+                                    * blocks follow each other (Reduce_scatter) */
+    struct ompi_datatype_t *const *dtypes; /* Alltoallw */
+};
+
+/* One collective call as the module received it. Reductions have their count and datatype on both sides, Bcast has
+ * its buffer in recv. */
 struct cr_call {
-    int kind;         /* enum cr_kind */
-    int root;         /* rooted operations; else 0 */
-    const void *sbuf; /* NULL for Bcast and Barrier */
-    void *rbuf;       /* Bcast: the buffer */
-    size_t count;     /* elements of dtype */
-    struct ompi_datatype_t *dtype; /* NULL for Barrier */
-    struct ompi_op_t *op;          /* NULL for Bcast and Barrier */
-    int in_place;     /* sbuf (or rbuf) was MPI_IN_PLACE; that pointer is then NULL here */
+    int kind; /* enum cr_kind */
+    int root; /* rooted operations; else 0 */
+    struct cr_side send, recv;
+    struct ompi_op_t *op; /* NULL where nothing is reduced */
 };
 
 /* Returned by the cr_call_* exports: hand the call to the component below. No MPI error code has this value. */
@@ -140,16 +176,24 @@ struct cr_dtype_info {
     size_t size;            /* bytes of data in one element */
     ptrdiff_t lb, extent;
     ptrdiff_t true_lb, true_extent;
-    int contiguous;         /* count elements are one gapless run of bytes that starts at true_lb */
+    int gapless;            /* an element is one run of bytes that starts at true_lb */
+    int tiles;              /* any number of elements is */
     int predefined;
 };
-void cr_dtype_info(struct ompi_datatype_t *dtype, size_t count, struct cr_dtype_info *info);
+void cr_dtype_info(struct ompi_datatype_t *dtype, struct cr_dtype_info *info);
 /* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, cut anywhere.
  * Unpacking part of a predefined element writes all of it: two threads must not do that to one element at a time.
  * 0 or MPI error. */
 int cr_pack(struct ompi_datatype_t *dtype, size_t count, const void *buf, size_t offset, void *out, size_t bytes);
 int cr_unpack(struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset, const void *in, size_t bytes);
 int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *from);
+
+/* Keep what the user may free while a request needs it. Open MPI's own objects need no keeping: the answer is 0, and
+ * there is nothing to release. */
+int cr_dtype_retain(struct ompi_datatype_t *dtype);
+void cr_dtype_release(struct ompi_datatype_t *dtype);
+int cr_op_retain(struct ompi_op_t *op);
+void cr_op_release(struct ompi_op_t *op);
 
 struct cr_op_info {
     int commutative;
@@ -160,11 +204,9 @@ void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info);
 /* inout = in (op) inout, count elements; count may exceed INT_MAX. */
 void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype);
 
-/* The request of a nonblocking (persistent = 0) or persistent collective. Retains comm; a persistent one also retains
- * dtype and op (each may be NULL). op_half is handed to cr_op_start and cr_op_free. NULL when memory is out.
- * A nonblocking request is born active, a persistent one inactive. */
-struct ompi_request_t *cr_request_new(struct ompi_communicator_t *comm, int persistent, struct ompi_datatype_t *dtype,
-                                      struct ompi_op_t *op, void *op_half);
+/* The request of a nonblocking (persistent = 0) or persistent collective. Retains comm. op_half is handed to cr_op_start
+ * and cr_op_free. NULL when memory is out. A nonblocking request is born active, a persistent one inactive. */
+struct ompi_request_t *cr_request_new(struct ompi_communicator_t *comm, int persistent, void *op_half);
 void cr_request_activate(struct ompi_request_t *request); /* a persistent one, at its start */
 /* Last access of Rust to the request: from here the user's thread may free it. */
 void cr_request_complete(struct ompi_request_t *request, int error);

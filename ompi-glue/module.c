@@ -1,15 +1,98 @@
 /*
  * The module of one communicator: hands each call to Rust, and on CR_PASS to the component that would have served it
  * without us.
+ *
+ * The functions of a module differ in their arguments only, and those are made of a few groups. So there is one table
+ * that says which groups an operation has, and one function in three modes that is made from each of its rows.
  */
 #include "compat.h"
 
+/* Operation, its kind, and its arguments before the communicator. Open MPI must have a blocking form of each of these
+ * below us. */
+#define CR_OPERATIONS(OPERATION)                                                                               \
+    OPERATION(allgather, CR_ALLGATHER, SEND, RECV, NONE)                                                       \
+    OPERATION(allgatherv, CR_ALLGATHERV, SEND, RECV_V, NONE)                                                   \
+    OPERATION(allreduce, CR_ALLREDUCE, REDUCE, NONE, NONE)                                                     \
+    OPERATION(alltoall, CR_ALLTOALL, SEND, RECV, NONE)                                                         \
+    OPERATION(alltoallv, CR_ALLTOALLV, SEND_V, RECV_V, NONE)                                                   \
+    OPERATION(alltoallw, CR_ALLTOALLW, SEND_W, RECV_W, NONE)                                                   \
+    OPERATION(barrier, CR_BARRIER, NONE, NONE, NONE)                                                           \
+    OPERATION(bcast, CR_BCAST, BUFFER, NONE, ROOT)                                                             \
+    OPERATION(exscan, CR_EXSCAN, REDUCE, NONE, NONE)                                                           \
+    OPERATION(gather, CR_GATHER, SEND, RECV, ROOT)                                                             \
+    OPERATION(gatherv, CR_GATHERV, SEND, RECV_V, ROOT)                                                         \
+    OPERATION(reduce, CR_REDUCE, REDUCE, NONE, ROOT)                                                           \
+    OPERATION(reduce_scatter, CR_REDUCE_SCATTER, REDUCE_V, NONE, NONE)                                         \
+    OPERATION(reduce_scatter_block, CR_REDUCE_SCATTER_BLOCK, REDUCE, NONE, NONE)                               \
+    OPERATION(scan, CR_SCAN, REDUCE, NONE, NONE)                                                               \
+    OPERATION(scatter, CR_SCATTER, SEND, RECV, ROOT)                                                           \
+    OPERATION(scatterv, CR_SCATTERV, SEND_V, RECV, ROOT)
+
+/* ---------------------------------------------------------------- groups of arguments */
+
+/* Of each group: the parameters, the same as arguments, and the fields of cr_call that they fill in. */
+
+#define CR_NONE_PARAMETERS
+#define CR_NONE_ARGUMENTS
+#define CR_NONE_FIELDS
+
+#define CR_ROOT_PARAMETERS int root,
+#define CR_ROOT_ARGUMENTS root,
+#define CR_ROOT_FIELDS .root = root,
+
+#define CR_BUFFER_PARAMETERS void *buf, int count, struct ompi_datatype_t *dtype,
+#define CR_BUFFER_ARGUMENTS buf, count, dtype,
+#define CR_BUFFER_FIELDS .recv = {CR_BUF(buf), .count = (size_t) count, .dtype = dtype},
+
+#define CR_SEND_PARAMETERS const void *sbuf, int scount, struct ompi_datatype_t *sdtype,
+#define CR_SEND_ARGUMENTS sbuf, scount, sdtype,
+#define CR_SEND_FIELDS .send = {CR_BUF(sbuf), .count = (size_t) scount, .dtype = sdtype},
+
+#define CR_RECV_PARAMETERS void *rbuf, int rcount, struct ompi_datatype_t *rdtype,
+#define CR_RECV_ARGUMENTS rbuf, rcount, rdtype,
+#define CR_RECV_FIELDS .recv = {CR_BUF(rbuf), .count = (size_t) rcount, .dtype = rdtype},
+
+#define CR_SEND_V_PARAMETERS                                                                                   \
+    const void *sbuf, const cr_count *scounts, const cr_displ *sdispls, struct ompi_datatype_t *sdtype,
+#define CR_SEND_V_ARGUMENTS sbuf, scounts, sdispls, sdtype,
+#define CR_SEND_V_FIELDS .send = {CR_BUF(sbuf), .counts = scounts, .displs = sdispls, .dtype = sdtype},
+
+#define CR_RECV_V_PARAMETERS                                                                                   \
+    void *rbuf, const cr_count *rcounts, const cr_displ *rdispls, struct ompi_datatype_t *rdtype,
+#define CR_RECV_V_ARGUMENTS rbuf, rcounts, rdispls, rdtype,
+#define CR_RECV_V_FIELDS .recv = {CR_BUF(rbuf), .counts = rcounts, .displs = rdispls, .dtype = rdtype},
+
+#define CR_SEND_W_PARAMETERS                                                                                   \
+    const void *sbuf, const cr_count *scounts, const cr_displ *sdispls, struct ompi_datatype_t *const *sdtypes,
+#define CR_SEND_W_ARGUMENTS sbuf, scounts, sdispls, sdtypes,
+#define CR_SEND_W_FIELDS .send = {CR_BUF(sbuf), .counts = scounts, .displs = sdispls, .dtypes = sdtypes},
+
+#define CR_RECV_W_PARAMETERS                                                                                   \
+    void *rbuf, const cr_count *rcounts, const cr_displ *rdispls, struct ompi_datatype_t *const *rdtypes,
+#define CR_RECV_W_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
+#define CR_RECV_W_FIELDS .recv = {CR_BUF(rbuf), .counts = rcounts, .displs = rdispls, .dtypes = rdtypes},
+
+#define CR_REDUCE_PARAMETERS                                                                                   \
+    const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+#define CR_REDUCE_ARGUMENTS sbuf, rbuf, count, dtype, op,
+#define CR_REDUCE_FIELDS                                                                                       \
+    .send = {CR_BUF(sbuf), .count = (size_t) count, .dtype = dtype},                                           \
+    .recv = {CR_BUF(rbuf), .count = (size_t) count, .dtype = dtype}, .op = op,
+
+#define CR_REDUCE_V_PARAMETERS                                                                                 \
+    const void *sbuf, void *rbuf, const cr_count *counts, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+#define CR_REDUCE_V_ARGUMENTS sbuf, rbuf, counts, dtype, op,
+#define CR_REDUCE_V_FIELDS                                                                                     \
+    .send = {CR_BUF(sbuf), .counts = counts, .dtype = dtype},                                                  \
+    .recv = {CR_BUF(rbuf), .counts = counts, .dtype = dtype}, .op = op,
+
+#define CR_BUF(pointer)                                                                                        \
+    .buf = MPI_IN_PLACE == (pointer) ? NULL : (void *) (pointer), .in_place = MPI_IN_PLACE == (pointer)
+
+/* ---------------------------------------------------------------- functions of the module */
+
 /* Every function that the module offers, and whether enable insists on one below. */
-#define CR_SLOTS(SLOT)                                                                                         \
-    SLOT(bcast, 1) SLOT(ibcast, 0) SLOT(bcast_init, 0)                                                         \
-    SLOT(reduce, 1) SLOT(ireduce, 0) SLOT(reduce_init, 0)                                                      \
-    SLOT(allreduce, 1) SLOT(iallreduce, 0) SLOT(allreduce_init, 0)                                             \
-    SLOT(barrier, 1) SLOT(ibarrier, 0) SLOT(barrier_init, 0)
+#define CR_THREE_SLOTS(name, kind, a, b, c) SLOT(name, 1) SLOT(i##name, 0) SLOT(name##_init, 0)
 
 struct cr_module_t {
     mca_coll_base_module_t super;
@@ -18,154 +101,50 @@ struct cr_module_t {
 #define SLOT(name, needed)                                                                                     \
     mca_coll_base_module_##name##_fn_t name;                                                                   \
     mca_coll_base_module_t *name##_module;
-    CR_SLOTS(SLOT)
+    CR_OPERATIONS(CR_THREE_SLOTS)
 #undef SLOT
 };
 typedef struct cr_module_t cr_module_t;
 
 OBJ_CLASS_DECLARATION(cr_module_t);
 
-/* ---------------------------------------------------------------- thunks */
+/* Asks Rust in this mode, and returns its answer, unless it passes: then the component below gets the arguments as they
+ * came. */
+#define CR_FORWARD(mode, name, KIND, a, b, c, REQUEST, ...)                                                    \
+    cr_module_t *self = (cr_module_t *) module;                                                                \
+    const struct cr_call call = {.kind = KIND, CR_##a##_FIELDS CR_##b##_FIELDS CR_##c##_FIELDS};               \
+    const int rc = cr_call_##mode(self->state, &call REQUEST);                                                 \
+    if (CR_PASS != rc) {                                                                                       \
+        return rc;                                                                                             \
+    }                                                                                                          \
+    if (NULL == self->name) {                                                                                  \
+        return MPI_ERR_UNSUPPORTED_OPERATION;                                                                  \
+    }                                                                                                          \
+    return self->name(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__, self->name##_module)
 
-/* Hands the arguments as they came to the component below. */
-#define CR_BELOW(name, ...)                                                                                    \
-    (NULL == self->name ? MPI_ERR_UNSUPPORTED_OPERATION : self->name(__VA_ARGS__, self->name##_module))
+#define CR_NO_REQUEST
+#define CR_REQUEST , request
 
-static struct cr_call bcast_call(void *buf, int count, struct ompi_datatype_t *dtype, int root)
-{
-    return (struct cr_call) {.kind = CR_BCAST, .root = root, .rbuf = buf, .count = (size_t) count, .dtype = dtype};
-}
-
-static struct cr_call reduction_call(int kind, const void *sbuf, void *rbuf, int count,
-                                     struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root)
-{
-    struct cr_call call = {
-        .kind = kind, .root = root, .sbuf = sbuf, .rbuf = rbuf, .count = (size_t) count, .dtype = dtype, .op = op};
-    if (MPI_IN_PLACE == sbuf) {
-        call.sbuf = NULL;
-        call.in_place = 1;
+#define CR_THREE_FUNCTIONS(name, kind, a, b, c)                                                                \
+    static int name(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                                \
+                    struct ompi_communicator_t *comm, mca_coll_base_module_t *module)                          \
+    {                                                                                                          \
+        CR_FORWARD(blocking, name, kind, a, b, c, CR_NO_REQUEST, comm);                                        \
+    }                                                                                                          \
+    static int i##name(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                             \
+                       struct ompi_communicator_t *comm, ompi_request_t **request,                             \
+                       mca_coll_base_module_t *module)                                                         \
+    {                                                                                                          \
+        CR_FORWARD(nonblocking, i##name, kind, a, b, c, CR_REQUEST, comm, request);                            \
+    }                                                                                                          \
+    static int name##_init(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                         \
+                           struct ompi_communicator_t *comm, struct ompi_info_t *info,                         \
+                           ompi_request_t **request, mca_coll_base_module_t *module)                           \
+    {                                                                                                          \
+        CR_FORWARD(persistent, name##_init, kind, a, b, c, CR_REQUEST, comm, info, request);                   \
     }
-    if (MPI_IN_PLACE == rbuf) {
-        call.rbuf = NULL;
-        call.in_place = 1;
-    }
-    return call;
-}
 
-static struct cr_call barrier_call(void)
-{
-    return (struct cr_call) {.kind = CR_BARRIER};
-}
-
-static int bcast(void *buf, int count, struct ompi_datatype_t *dtype, int root, struct ompi_communicator_t *comm,
-                 mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = bcast_call(buf, count, dtype, root);
-    const int rc = cr_call_blocking(self->state, &call);
-    return CR_PASS != rc ? rc : CR_BELOW(bcast, buf, count, dtype, root, comm);
-}
-
-static int ibcast(void *buf, int count, struct ompi_datatype_t *dtype, int root, struct ompi_communicator_t *comm,
-                  ompi_request_t **request, mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = bcast_call(buf, count, dtype, root);
-    const int rc = cr_call_nonblocking(self->state, &call, request);
-    return CR_PASS != rc ? rc : CR_BELOW(ibcast, buf, count, dtype, root, comm, request);
-}
-
-static int bcast_init(void *buf, int count, struct ompi_datatype_t *dtype, int root,
-                      struct ompi_communicator_t *comm, struct ompi_info_t *info, ompi_request_t **request,
-                      mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = bcast_call(buf, count, dtype, root);
-    const int rc = cr_call_persistent(self->state, &call, request);
-    return CR_PASS != rc ? rc : CR_BELOW(bcast_init, buf, count, dtype, root, comm, info, request);
-}
-
-static int reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                  int root, struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = reduction_call(CR_REDUCE, sbuf, rbuf, count, dtype, op, root);
-    const int rc = cr_call_blocking(self->state, &call);
-    return CR_PASS != rc ? rc : CR_BELOW(reduce, sbuf, rbuf, count, dtype, op, root, comm);
-}
-
-static int ireduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                   int root, struct ompi_communicator_t *comm, ompi_request_t **request,
-                   mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = reduction_call(CR_REDUCE, sbuf, rbuf, count, dtype, op, root);
-    const int rc = cr_call_nonblocking(self->state, &call, request);
-    return CR_PASS != rc ? rc : CR_BELOW(ireduce, sbuf, rbuf, count, dtype, op, root, comm, request);
-}
-
-static int reduce_init(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype,
-                       struct ompi_op_t *op, int root, struct ompi_communicator_t *comm, struct ompi_info_t *info,
-                       ompi_request_t **request, mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = reduction_call(CR_REDUCE, sbuf, rbuf, count, dtype, op, root);
-    const int rc = cr_call_persistent(self->state, &call, request);
-    return CR_PASS != rc ? rc : CR_BELOW(reduce_init, sbuf, rbuf, count, dtype, op, root, comm, info, request);
-}
-
-static int allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                     struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = reduction_call(CR_ALLREDUCE, sbuf, rbuf, count, dtype, op, 0);
-    const int rc = cr_call_blocking(self->state, &call);
-    return CR_PASS != rc ? rc : CR_BELOW(allreduce, sbuf, rbuf, count, dtype, op, comm);
-}
-
-static int iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                      struct ompi_communicator_t *comm, ompi_request_t **request, mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = reduction_call(CR_ALLREDUCE, sbuf, rbuf, count, dtype, op, 0);
-    const int rc = cr_call_nonblocking(self->state, &call, request);
-    return CR_PASS != rc ? rc : CR_BELOW(iallreduce, sbuf, rbuf, count, dtype, op, comm, request);
-}
-
-static int allreduce_init(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype,
-                          struct ompi_op_t *op, struct ompi_communicator_t *comm, struct ompi_info_t *info,
-                          ompi_request_t **request, mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = reduction_call(CR_ALLREDUCE, sbuf, rbuf, count, dtype, op, 0);
-    const int rc = cr_call_persistent(self->state, &call, request);
-    return CR_PASS != rc ? rc : CR_BELOW(allreduce_init, sbuf, rbuf, count, dtype, op, comm, info, request);
-}
-
-static int barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = barrier_call();
-    const int rc = cr_call_blocking(self->state, &call);
-    return CR_PASS != rc ? rc : CR_BELOW(barrier, comm);
-}
-
-static int ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request, mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = barrier_call();
-    const int rc = cr_call_nonblocking(self->state, &call, request);
-    return CR_PASS != rc ? rc : CR_BELOW(ibarrier, comm, request);
-}
-
-static int barrier_init(struct ompi_communicator_t *comm, struct ompi_info_t *info, ompi_request_t **request,
-                        mca_coll_base_module_t *module)
-{
-    cr_module_t *self = (cr_module_t *) module;
-    const struct cr_call call = barrier_call();
-    const int rc = cr_call_persistent(self->state, &call, request);
-    return CR_PASS != rc ? rc : CR_BELOW(barrier_init, comm, info, request);
-}
+CR_OPERATIONS(CR_THREE_FUNCTIONS)
 
 /* ---------------------------------------------------------------- life */
 
@@ -182,7 +161,7 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
     } else if (needed) {                                                                                       \
         return OMPI_ERR_NOT_FOUND;                                                                             \
     }
-    CR_SLOTS(SLOT)
+    CR_OPERATIONS(CR_THREE_SLOTS)
 #undef SLOT
     return OMPI_SUCCESS;
 }
@@ -202,7 +181,7 @@ static void construct(cr_module_t *self)
     self->slot = NULL;                                                                                         \
     self->slot##_module = NULL;                                                                                \
     self->super.coll_##slot = slot;
-    CR_SLOTS(SLOT)
+    CR_OPERATIONS(CR_THREE_SLOTS)
 #undef SLOT
     self->super.coll_module_enable = enable;
     self->super.coll_module_disable = disable;
@@ -215,7 +194,7 @@ static void destruct(cr_module_t *self)
         OBJ_RELEASE(self->name##_module);                                                                      \
         self->name##_module = NULL;                                                                            \
     }
-    CR_SLOTS(SLOT)
+    CR_OPERATIONS(CR_THREE_SLOTS)
 #undef SLOT
     cr_comm_free(self->state);
     self->state = NULL;

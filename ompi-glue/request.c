@@ -3,19 +3,17 @@
  *
  * A request is the object that MPI_Wait and friends know plus a pointer to Rust's half. It derives from
  * ompi_coll_base_nbc_request_t because the bindings of MPI_I* write that type's tail when they retain the user's op
- * and datatype. They do so after our function has returned, and hook themselves in either as the completion callback
- * (nonblocking) or in place of req_free (persistent, not inactive). Two things follow for us: req_free is set anew at
- * each use, and it releases what such a hook has left behind: a request that another thread completed between the
- * binding's check and its hook is never called back.
+ * and datatypes. They do so after our function has returned, and hook themselves in as the completion callback. A
+ * request that another thread completed between the binding's check and its hook is never called back: we call the
+ * hook when the request is freed. (The bindings of persistent operations retain nothing: the request is complete, as
+ * every inactive one. Rust does.)
  */
 #include "compat.h"
 
 struct cr_request_t {
     ompi_coll_base_nbc_request_t super;
-    struct ompi_communicator_t *comm; /* retained, as are these two where not NULL */
-    struct ompi_datatype_t *dtype;
-    struct ompi_op_t *op;
-    void *op_half; /* Rust's half */
+    struct ompi_communicator_t *comm; /* retained */
+    void *op_half;                    /* Rust's half */
 };
 typedef struct cr_request_t cr_request_t;
 
@@ -38,22 +36,12 @@ static void recycle(cr_request_t *request)
     ompi_request_t *base = &request->super.super;
     struct ompi_communicator_t *comm = request->comm;
 
+    const ompi_request_complete_fn_t hook = base->req_complete_cb;
+    if (NULL != hook) {
+        base->req_complete_cb = NULL;
+        (void) hook(base);
+    }
     OMPI_REQUEST_FINI(base);
-    for (int i = 0; i < 2; ++i) {
-        opal_object_t *object = CR_BINDING_OBJECTS(&request->super)[i];
-        CR_BINDING_OBJECTS(&request->super)[i] = NULL;
-        if (NULL != object) {
-            OBJ_RELEASE(object);
-        }
-    }
-    if (NULL != request->dtype) {
-        OBJ_RELEASE(request->dtype);
-        request->dtype = NULL;
-    }
-    if (NULL != request->op) {
-        OBJ_RELEASE(request->op);
-        request->op = NULL;
-    }
     request->op_half = NULL;
     request->comm = NULL;
     base->req_mpi_object.comm = NULL;
@@ -107,8 +95,6 @@ static void construct(cr_request_t *request)
     base->req_free = request_free;
     base->req_cancel = request_cancel;
     request->comm = NULL;
-    request->dtype = NULL;
-    request->op = NULL;
     request->op_half = NULL;
 }
 
@@ -132,8 +118,7 @@ void cr_requests_close(void)
 
 /* ---------------------------------------------------------------- services */
 
-struct ompi_request_t *cr_request_new(struct ompi_communicator_t *comm, int persistent,
-                                      struct ompi_datatype_t *dtype, struct ompi_op_t *op, void *op_half)
+struct ompi_request_t *cr_request_new(struct ompi_communicator_t *comm, int persistent, void *op_half)
 {
     cr_request_t *request = (cr_request_t *) opal_free_list_get(&cr_requests);
     if (NULL == request) {
@@ -142,24 +127,13 @@ struct ompi_request_t *cr_request_new(struct ompi_communicator_t *comm, int pers
     ompi_request_t *base = &request->super.super;
     OMPI_REQUEST_INIT(base, 0 != persistent);
     base->req_state = persistent ? OMPI_REQUEST_INACTIVE : OMPI_REQUEST_ACTIVE;
-    base->req_free = request_free;
     base->req_mpi_object.comm = comm;
     reset_status(base);
-    request->super.cb.req_free = NULL;
+    request->super.cb.req_complete_cb = NULL;
     request->super.req_complete_cb_data = NULL;
-    CR_BINDING_OBJECTS(&request->super)[0] = NULL;
-    CR_BINDING_OBJECTS(&request->super)[1] = NULL;
 
     OBJ_RETAIN(comm);
     request->comm = comm;
-    if (persistent && NULL != dtype && !ompi_datatype_is_predefined(dtype)) {
-        OBJ_RETAIN(dtype);
-        request->dtype = dtype;
-    }
-    if (persistent && NULL != op && !ompi_op_is_intrinsic(op)) {
-        OBJ_RETAIN(op);
-        request->op = op;
-    }
     request->op_half = op_half;
     return base;
 }

@@ -1,8 +1,8 @@
 //! The Rust half of a module: what one communicator needs.
 
-use super::counters::Kind;
 use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
 use super::identity::Identities;
+use super::kind::Kind;
 use super::placement;
 use super::startup;
 use crate::endpoint::Rank;
@@ -25,7 +25,7 @@ pub struct Comm {
     place: OnceLock<Result<Placement, i32>>,
     plans: Mutex<Plans>,
     /// For each operation, unordered and ordered, the plan used last (null: none yet).
-    last: [AtomicPtr<Plan>; 2 * Kind::ALL.len()],
+    last: [AtomicPtr<Plan>; 2 * Kind::COUNT],
     /// Of the operations on it.
     pub identities: Identities,
     /// Rooted calls so far, for flow control.
@@ -86,7 +86,7 @@ impl Comm {
             config,
             place: OnceLock::new(),
             plans: Mutex::default(),
-            last: Default::default(),
+            last: std::array::from_fn(|_| AtomicPtr::default()),
             identities: Identities::new(config),
             rooted: AtomicU32::new(0),
         }
@@ -187,6 +187,7 @@ impl Comm {
             Kind::Reduce => &self.config.reduce.levels,
             Kind::Allreduce => &self.config.allreduce.levels,
             Kind::Barrier => &self.config.barrier.levels,
+            _ => &None,
         };
         own.as_ref().unwrap_or(&self.config.levels)
     }

@@ -3,51 +3,31 @@
 //! Read through MPI_T, and printed in MPI_Finalize where `coll_rust_report` says so.
 
 use super::glue::cr_counter;
+use super::kind::{Kind, Mode};
 use crate::topo::Level;
 use std::ffi::CString;
 use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// An operation of the component; the values are those of `enum cr_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Kind {
-    Bcast,
-    Reduce,
-    Allreduce,
-    Barrier,
-}
-
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Bcast, Kind::Reduce, Kind::Allreduce, Kind::Barrier];
-
-    /// From the shim's number.
-    pub fn from_number(number: i32) -> Option<Kind> {
-        usize::try_from(number).ok().and_then(|n| Kind::ALL.get(n).copied())
-    }
-
-    pub fn name(self) -> &'static str {
-        ["bcast", "reduce", "allreduce", "barrier"][self as usize]
-    }
-}
-
 /// The counters of one operation.
 struct Counters {
     handled: AtomicU64,
     passed: AtomicU64,
+    modes: [AtomicU64; Mode::ALL.len()],
     messages: [AtomicU64; Level::COUNT],
     bytes: [AtomicU64; Level::COUNT],
 }
 
-static COUNTERS: [Counters; 4] = [const {
+static COUNTERS: [Counters; Kind::COUNT] = [const {
     Counters {
         handled: AtomicU64::new(0),
         passed: AtomicU64::new(0),
+        modes: [const { AtomicU64::new(0) }; Mode::ALL.len()],
         messages: [const { AtomicU64::new(0) }; Level::COUNT],
         bytes: [const { AtomicU64::new(0) }; Level::COUNT],
     }
-}; 4];
+}; Kind::COUNT];
 
 /// Whether several threads may count at once (MPI_THREAD_MULTIPLE).
 static THREADS: AtomicBool = AtomicBool::new(true);
@@ -66,14 +46,18 @@ fn add(counter: &AtomicU64, more: u64) {
     }
 }
 
-/// A call that the component takes.
-pub fn handled(kind: Kind) {
-    add(&COUNTERS[kind as usize].handled, 1);
+/// A call that the component takes; of a persistent operation, a start.
+pub fn handled(kind: Kind, mode: Mode) {
+    let counters = &COUNTERS[kind as usize];
+    add(&counters.handled, 1);
+    add(&counters.modes[mode as usize], 1);
 }
 
-/// A call that goes to the component below.
-pub fn passed(kind: Kind) {
-    add(&COUNTERS[kind as usize].passed, 1);
+/// A call that goes to the component below; of a persistent operation, its initialisation.
+pub fn passed(kind: Kind, mode: Mode) {
+    let counters = &COUNTERS[kind as usize];
+    add(&counters.passed, 1);
+    add(&counters.modes[mode as usize], 1);
 }
 
 /// A message sent at the level of this index.
@@ -99,7 +83,7 @@ pub fn table() -> &'static [cr_counter] {
     &TABLE
         .get_or_init(|| {
             let mut rows = Vec::new();
-            for kind in Kind::ALL {
+            for kind in Kind::all() {
                 let (c, op) = (&COUNTERS[kind as usize], kind.name());
                 rows.push(row(format!("{op}_handled"), format!("Calls of {op} that coll/rust took"), &c.handled));
                 rows.push(row(
@@ -107,6 +91,10 @@ pub fn table() -> &'static [cr_counter] {
                     format!("Calls of {op} passed to the component below"),
                     &c.passed,
                 ));
+                for mode in Mode::ALL {
+                    let help = format!("Calls of {op} that were {}, handled or passed", mode.name());
+                    rows.push(row(format!("{op}_{}", mode.name()), help, &c.modes[mode as usize]));
+                }
                 for level in Level::ALL {
                     let (i, l) = (usize::from(level.index()), level.name());
                     let what = format!("that this process sent at level {l} for {op}");
@@ -127,10 +115,16 @@ pub fn leak(text: String) -> *const std::ffi::c_char {
 /// The report of this process: a line per operation that was called.
 pub fn report(who: &str) -> String {
     let mut text = String::new();
-    for kind in Kind::ALL {
+    for kind in Kind::all() {
         let c = &COUNTERS[kind as usize];
         let (handled, passed) = (c.handled.load(Ordering::Relaxed), c.passed.load(Ordering::Relaxed));
+        if handled + passed == 0 {
+            continue;
+        }
         let _ = write!(text, "coll_rust report: {who}: {} handled={handled} passed={passed}", kind.name());
+        for mode in Mode::ALL {
+            let _ = write!(text, " {}={}", mode.name(), c.modes[mode as usize].load(Ordering::Relaxed));
+        }
         for level in Level::ALL {
             let i = usize::from(level.index());
             let (m, b) = (c.messages[i].load(Ordering::Relaxed), c.bytes[i].load(Ordering::Relaxed));

@@ -1,16 +1,18 @@
-//! The user's buffers: datatypes as units, and as packed streams.
+//! The user's buffers: datatypes as units, as packed streams, and as blocks of such streams.
 
-use super::glue::{self, cr_dtype_info, ompi_datatype_t};
-use crate::endpoint::{Error, Result, Span, Stream};
+use super::glue::{self, cr_count, cr_displ, cr_dtype_info, cr_side, ompi_datatype_t};
+use crate::endpoint::{Blocks, Error, Result, Span, Stream};
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr;
+use std::sync::Arc;
 
 /// A datatype with what the component needs to know of it. Null: bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Datatype {
     /// Open MPI's object; null for bytes.
     pub handle: *mut ompi_datatype_t,
-    /// Its sizes, for the count it was asked for.
+    /// Its sizes.
     pub info: cr_dtype_info,
 }
 
@@ -23,18 +25,40 @@ impl Datatype {
     /// Units of one byte.
     pub const BYTES: Datatype = Datatype {
         handle: ptr::null_mut(),
-        info: cr_dtype_info { size: 1, lb: 0, extent: 1, true_lb: 0, true_extent: 1, contiguous: 1, predefined: 1 },
+        info: cr_dtype_info {
+            size: 1,
+            lb: 0,
+            extent: 1,
+            true_lb: 0,
+            true_extent: 1,
+            gapless: 1,
+            tiles: 1,
+            predefined: 1,
+        },
     };
 
-    /// Asks Open MPI about `count` elements of `handle`.
+    /// Asks Open MPI about `handle`. Null: bytes.
     ///
     /// # Safety
-    /// `handle` is a live datatype.
-    pub unsafe fn of(handle: *mut ompi_datatype_t, count: usize) -> Datatype {
+    /// `handle` is a live datatype, or null.
+    pub unsafe fn of(handle: *mut ompi_datatype_t) -> Datatype {
+        if handle.is_null() {
+            return Datatype::BYTES;
+        }
         let mut info = cr_dtype_info::default();
         // SAFETY: live by the caller's promise; `info` is ours.
-        unsafe { glue::cr_dtype_info(handle, count, &mut info) };
+        unsafe { glue::cr_dtype_info(handle, &mut info) };
         Datatype { handle, info }
+    }
+
+    /// Packed bytes of `count` elements.
+    pub fn bytes(&self, count: usize) -> usize {
+        self.info.size.saturating_mul(count)
+    }
+
+    /// Whether `count` elements are one run of bytes, which starts at the true lower bound.
+    pub fn is_run(&self, count: usize) -> bool {
+        self.info.tiles != 0 || (count <= 1 && self.info.gapless != 0)
     }
 
     /// Bytes of memory that `count` elements reach over, from the lowest byte used to the highest; `None` on overflow.
@@ -70,7 +94,7 @@ unsafe impl Sync for HostStream {}
 impl HostStream {
     /// The stream of `count` elements at `buffer`.
     pub fn new(dtype: Datatype, count: usize, buffer: *mut c_void) -> HostStream {
-        HostStream { dtype, count, buffer, len: dtype.info.size.saturating_mul(count) }
+        HostStream { dtype, count, buffer, len: dtype.bytes(count) }
     }
 }
 
@@ -85,7 +109,7 @@ impl Stream for HostStream {
 
     fn direct(&self) -> Option<Span> {
         let start = self.buffer.cast::<u8>().wrapping_offset(self.dtype.info.true_lb);
-        (self.dtype.info.contiguous != 0).then(|| Span::new(start, self.len, 1))
+        self.dtype.is_run(self.count).then(|| Span::new(start, self.len, 1))
     }
 
     fn pack(&self, at: usize, to: Span) -> Result<()> {
@@ -96,5 +120,199 @@ impl Stream for HostStream {
     fn unpack(&self, at: usize, from: Span) -> Result<()> {
         // SAFETY: as in `pack`, the other way.
         check(unsafe { glue::cr_unpack(self.dtype.handle, self.count, self.buffer, at, from.ptr().cast(), from.len()) })
+    }
+}
+
+/// An array argument of a call: the user's while the call lasts, or a copy.
+#[derive(Clone, Debug)]
+pub enum Array<T> {
+    /// The user's.
+    Borrowed(*const T, usize),
+    /// A copy.
+    Owned(Arc<[T]>),
+}
+
+impl<T: Copy> Array<T> {
+    /// The elements.
+    pub fn all(&self) -> &[T] {
+        match self {
+            Array::Borrowed(_, 0) => &[],
+            // SAFETY: the user's array lasts as long as the call, and nothing that borrows it outlives that (`Side::own`).
+            Array::Borrowed(start, len) => unsafe { std::slice::from_raw_parts(*start, *len) },
+            Array::Owned(copy) => copy,
+        }
+    }
+
+    fn own(&mut self) {
+        if let Array::Borrowed(..) = self {
+            *self = Array::Owned(self.all().into());
+        }
+    }
+}
+
+/// How the data of a buffer lie in it.
+#[derive(Clone, Debug)]
+pub enum Layout {
+    /// Elements; where there is a block for each rank, so many for each, one block after the other.
+    Equal { dtype: Datatype, count: usize },
+    /// A block for each rank: so many elements, from so many extents on. Without displacements, one block after the other.
+    Vector { dtype: Datatype, counts: Array<cr_count>, displs: Option<Array<cr_displ>> },
+    /// A block for each rank: so many elements of a datatype of its own, from so many bytes on.
+    Typed { dtypes: Array<*mut ompi_datatype_t>, counts: Array<cr_count>, displs: Array<cr_displ> },
+}
+
+/// The data that a call sends, or those that it receives.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// The user's buffer.
+    pub buffer: *mut c_void,
+    /// What lies in it.
+    pub layout: Layout,
+}
+
+// SAFETY: addresses of the user's buffer and of Open MPI's objects; accesses follow the rules of the operation that owns the buffer
+// for its duration.
+unsafe impl Send for Side {}
+// SAFETY: as above.
+unsafe impl Sync for Side {}
+
+/// A count that the user gave for a block. Open MPI refuses negative ones.
+fn elements(count: cr_count) -> usize {
+    usize::try_from(count).unwrap_or(0)
+}
+
+fn sum(counts: &[cr_count]) -> usize {
+    counts.iter().fold(0, |sum, &count| sum.saturating_add(elements(count)))
+}
+
+impl Side {
+    /// Takes over what a call says, for so many ranks. `known`: a datatype that was asked for before, maybe the same.
+    ///
+    /// # Safety
+    /// The side is significant: its handles are live, and its arrays last as long as the call.
+    pub unsafe fn new(side: &cr_side, ranks: usize, known: Option<Datatype>) -> Side {
+        let dtype = match known {
+            Some(known) if known.handle == side.dtype => known,
+            // SAFETY: live by the caller's promise; null where every block has its own.
+            _ => unsafe { Datatype::of(side.dtype) },
+        };
+        let counts = Array::Borrowed(side.counts, ranks);
+        let displs = Array::Borrowed(side.displs, ranks);
+        let layout = match (side.counts.is_null(), side.dtypes.is_null()) {
+            (true, _) => Layout::Equal { dtype, count: side.count },
+            (false, true) => Layout::Vector { dtype, counts, displs: (!side.displs.is_null()).then_some(displs) },
+            (false, false) => Layout::Typed { dtypes: Array::Borrowed(side.dtypes, ranks), counts, displs },
+        };
+        Side { buffer: side.buf, layout }
+    }
+
+    /// Copies the arrays: the call may end before the operation does.
+    pub fn own(&mut self) {
+        match &mut self.layout {
+            Layout::Equal { .. } => {}
+            Layout::Vector { counts, displs, .. } => {
+                counts.own();
+                displs.iter_mut().for_each(Array::own);
+            }
+            Layout::Typed { dtypes, counts, displs } => {
+                dtypes.own();
+                counts.own();
+                displs.own();
+            }
+        }
+    }
+
+    /// The datatype of all elements; bytes where every block has its own.
+    pub fn dtype(&self) -> Datatype {
+        match self.layout {
+            Layout::Equal { dtype, .. } | Layout::Vector { dtype, .. } => dtype,
+            Layout::Typed { .. } => Datatype::BYTES,
+        }
+    }
+
+    /// Every datatype in it.
+    pub fn dtypes(&self) -> impl Iterator<Item = *mut ompi_datatype_t> {
+        let (one, several) = match &self.layout {
+            Layout::Equal { dtype, .. } | Layout::Vector { dtype, .. } => (Some(dtype.handle), &[][..]),
+            Layout::Typed { dtypes, .. } => (None, dtypes.all()),
+        };
+        one.into_iter().chain(several.iter().copied()).filter(|handle| !handle.is_null())
+    }
+
+    /// Elements, without regard to blocks; 0 where every block has a datatype of its own.
+    pub fn count(&self) -> usize {
+        match &self.layout {
+            Layout::Equal { count, .. } => *count,
+            Layout::Vector { counts, .. } => sum(counts.all()),
+            Layout::Typed { .. } => 0,
+        }
+    }
+}
+
+/// A buffer with a block for each rank, each block as the packed stream of its datatype.
+#[derive(Clone, Copy, Debug)]
+pub struct HostBlocks<'s> {
+    side: &'s Side,
+}
+
+#[expect(dead_code, reason = "for the algorithms that move blocks")]
+impl HostBlocks<'_> {
+    /// The blocks of a side.
+    pub fn new(side: &Side) -> HostBlocks<'_> {
+        HostBlocks { side }
+    }
+
+    /// The block of a rank.
+    pub fn block(&self, rank: usize) -> HostStream {
+        let apart = |dtype: &Datatype, count: usize| dtype.info.extent.wrapping_mul(count as isize);
+        let (dtype, count, shift) = match &self.side.layout {
+            Layout::Equal { dtype, count } => (*dtype, *count, apart(dtype, rank.saturating_mul(*count))),
+            Layout::Vector { dtype, counts, displs: Some(displs) } => {
+                (*dtype, elements(counts.all()[rank]), dtype.info.extent.wrapping_mul(displs.all()[rank] as isize))
+            }
+            Layout::Vector { dtype, counts, displs: None } => {
+                let counts = counts.all();
+                (*dtype, elements(counts[rank]), apart(dtype, sum(&counts[..rank])))
+            }
+            Layout::Typed { dtypes, counts, displs } => {
+                // SAFETY: the handles of a significant side are live.
+                let dtype = unsafe { Datatype::of(dtypes.all()[rank]) };
+                (dtype, elements(counts.all()[rank]), displs.all()[rank] as isize)
+            }
+        };
+        HostStream::new(dtype, count, self.side.buffer.cast::<u8>().wrapping_offset(shift).cast())
+    }
+}
+
+impl Blocks for HostBlocks<'_> {
+    fn len(&self, member: usize) -> usize {
+        self.block(member).len()
+    }
+
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        let mut run = Span::empty();
+        for member in members {
+            let block = self.block(member);
+            if block.is_empty() {
+                continue;
+            }
+            let next = block.direct()?;
+            run = match run.is_empty() {
+                true => next,
+                false if run.ptr().wrapping_add(run.len()) == next.ptr() => {
+                    Span::new(run.ptr(), run.len() + next.len(), 1)
+                }
+                false => return None,
+            };
+        }
+        Some(run)
+    }
+
+    fn pack(&self, member: usize, at: usize, to: Span) -> Result<()> {
+        self.block(member).pack(at, to)
+    }
+
+    fn unpack(&self, member: usize, at: usize, from: Span) -> Result<()> {
+        self.block(member).unpack(at, from)
     }
 }

@@ -5,12 +5,14 @@
 //! the flag set and returns. A thousand outstanding operations do not cost a thousand polls: a progress call looks at the
 //! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
 
+use super::call::{Call, is_below};
 use super::comm::Comm;
 use super::counters;
 use super::glue::{self, CR_ERR_INTERN, CR_ERR_NO_MEM, cr_call, ompi_request_t};
 use super::guard;
 use super::identity::Ticket;
-use super::operation::{self, Call, PASS};
+use super::kind::{Kind, Mode};
+use super::operation::{self, PASS};
 use crate::endpoint::Result;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,7 +94,7 @@ fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Fu
         if let Some(ticket) = identity.ticket {
             comm.identities.turn(ticket).await;
         }
-        operation::run(&comm, call, identity.first_tag, identity.synchronise).await
+        operation::run(&comm, &call, identity.first_tag, identity.synchronise).await
     })
 }
 
@@ -210,14 +212,15 @@ impl List {
 ///
 /// # Safety
 /// As for [`Call::new`].
-pub(super) unsafe fn accept(comm: &Comm, call: &cr_call) -> std::result::Result<Call, i32> {
-    // SAFETY: by the caller's promise.
-    let call = unsafe { Call::new(call) }?;
-    if call.is_below(comm.config()) {
-        counters::passed(call.kind);
+pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, mode: Mode) -> std::result::Result<Call, i32> {
+    if let Some(kind) = Kind::from_number(call.kind)
+        && is_below(kind, comm.config())
+    {
+        counters::passed(kind, mode);
         return Err(PASS);
     }
-    Ok(call)
+    // SAFETY: by the caller's promise.
+    unsafe { Call::new(comm, call) }
 }
 
 /// Starts a nonblocking operation; stores its request.
@@ -226,13 +229,14 @@ pub(super) unsafe fn accept(comm: &Comm, call: &cr_call) -> std::result::Result<
 /// As for [`Call::new`]; `request` may be written.
 pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
     // SAFETY: by the caller's promise.
-    let call = match unsafe { accept(comm, call) } {
+    let mut call = match unsafe { accept(comm, call, Mode::Nonblocking) } {
         Ok(call) => call,
         Err(code) => return code,
     };
-    counters::handled(call.kind);
-    // SAFETY: the communicator is alive; Open MPI's binding retains datatype and operation of a nonblocking request.
-    let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut(), ptr::null_mut(), ptr::null_mut()) };
+    counters::handled(call.kind, Mode::Nonblocking);
+    call.own();
+    // SAFETY: the communicator is alive. Open MPI's binding retains datatypes and operation of a nonblocking request.
+    let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut()) };
     if made.is_null() {
         return CR_ERR_NO_MEM as i32;
     }
@@ -240,13 +244,14 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
         true => None,
         false => {
             let ticket = comm.identities.nonblocking(&call);
-            let synchronise = call.is_rooted() && comm.synchronise_now();
+            let synchronise = call.kind.is_one_way() && comm.synchronise_now();
             Some(Identity { ticket: Some(ticket), first_tag: ticket.first_tag, synchronise })
         }
     };
     // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a one is completed by
     // a later progress call.
-    launch(comm, call, made, identity, None, !call.has_derived_arguments());
+    let at_once = !call.has_derived_arguments();
+    launch(comm, call, made, identity, None, at_once);
     // SAFETY: by the caller's promise.
     unsafe { *request = made };
     0
@@ -289,17 +294,17 @@ pub(super) fn launch(
 /// As for [`Call::new`].
 pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     // SAFETY: by the caller's promise.
-    let call = match unsafe { accept(comm, call) } {
+    let call = match unsafe { accept(comm, call, Mode::Blocking) } {
         Ok(call) => call,
         Err(code) => return code,
     };
-    counters::handled(call.kind);
+    counters::handled(call.kind, Mode::Blocking);
     if call.is_empty() {
         return 0;
     }
     let first_tag = comm.identities.blocking(call.kind);
-    let synchronise = call.is_rooted() && comm.synchronise_now();
-    drive(operation::run(comm, call, first_tag, synchronise)).map_or_else(operation::code, |()| 0)
+    let synchronise = call.kind.is_one_way() && comm.synchronise_now();
+    drive(operation::run(comm, &call, first_tag, synchronise)).map_or_else(operation::code, |()| 0)
 }
 
 /// Runs a future to its end on the caller's stack. The outermost caller makes progress, nobody else.

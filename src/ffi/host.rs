@@ -7,9 +7,10 @@
 //! One thread at a time uses it: the one that polls the operation.
 
 use super::comm::Comm;
-use super::counters::{self, Kind};
+use super::counters;
 use super::data::Datatype;
 use super::glue::{self, CR_ERR_TRUNCATE, ompi_communicator_t, ompi_op_t, ompi_request_t};
+use super::kind::Kind;
 use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
 use smallvec::SmallVec;
 use std::alloc::{Layout, alloc, dealloc};

@@ -15,13 +15,13 @@
 //! identities have been given out, the ranks agree, inside the initialisation (which MPI lets synchronise), which of
 //! them are free everywhere.
 
+use super::call::Call;
 use super::comm::Comm;
-use super::counters::Kind;
 use super::data::Datatype;
 use super::engine;
 use super::glue::{self, CR_ERR_OTHER};
 use super::host::HostEndpoint;
-use super::operation::Call;
+use super::kind::Kind;
 use super::{operation, startup};
 use crate::endpoint::{Endpoint, MAX_LANES, PHASES, Result, Span, Tag, TempBuffer};
 use crate::params::Config;
@@ -36,7 +36,7 @@ use std::task::Poll;
 /// Tags of one operation.
 const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;
 /// Series of a communicator: operations times modes, and one of [`AGREEMENT`].
-const SERIES: usize = 2 * Kind::ALL.len() + 1;
+const SERIES: usize = 2 * Kind::COUNT + 1;
 /// The series of nonblocking calls that Open MPI itself may have made.
 const AGREEMENT: usize = SERIES - 1;
 
@@ -99,7 +99,7 @@ impl Identities {
         Identities {
             first_call: -2 * quarter,
             calls: 1 << calls.ilog2(),
-            series: Default::default(),
+            series: std::array::from_fn(|_| Series::default()),
             first_init: -3 * quarter,
             persistent,
             inits: Mutex::default(),

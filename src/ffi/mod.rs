@@ -6,7 +6,7 @@
 //! * [`comm`]: the Rust half of a module: hierarchies, identities of operations, flow control;
 //! * the tags of operations ([`identity`]);
 //! * [`host`]: the endpoint over Open MPI's point-to-point layer; [`data`]: the user's buffers;
-//! * [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
+//! * [`call`]: a call's arguments and what all ranks know of them; [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
 //! * [`counters`]: what was done.
 
 /// Declarations made from `ompi-glue/glue.h`.
@@ -16,6 +16,7 @@ pub(crate) mod glue {
     include!(concat!(env!("OUT_DIR"), "/glue.rs"));
 }
 
+mod call;
 mod comm;
 mod counters;
 mod data;
@@ -24,6 +25,7 @@ mod exports;
 mod guard;
 mod host;
 mod identity;
+mod kind;
 mod operation;
 mod persistent;
 mod placement;

@@ -1,118 +1,21 @@
 //! A call becomes a future.
 
+use super::call::Call;
 use super::comm::{Comm, Plan};
-use super::counters::Kind;
-use super::data::{Datatype, HostStream};
-use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS, cr_call, ompi_datatype_t, ompi_op_t};
+use super::data::{Datatype, HostStream, Side};
+use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS};
 use super::host::HostEndpoint;
+use super::kind::Kind;
 use super::startup;
 use crate::algo::reduce::Value;
-use crate::endpoint::{Error, Rank, Result, Span, Stream};
+use crate::endpoint::{Error, Result, Stream};
 use crate::hier::{self, Job, allreduce::Specs};
-use crate::params::Config;
 use crate::select::{Reduce, Spec, segment_size};
 use crate::topo::{LevelSpec, Shape};
-use std::ffi::c_void;
 use std::ptr;
 
 /// No message is longer than this: the longest that every transport below is known to carry whole.
 const LONGEST: usize = 256 << 20;
-
-/// A collective call with what was found out about its arguments.
-#[derive(Clone, Copy)]
-pub struct Call {
-    pub kind: Kind,
-    root: Rank,
-    send: *mut c_void,
-    receive: *mut c_void,
-    count: usize,
-    pub dtype: *mut ompi_datatype_t,
-    pub op: *mut ompi_op_t,
-    in_place: bool,
-    units: Datatype,
-    commutative: bool,
-    intrinsic: bool,
-    extremum: bool,
-}
-
-// SAFETY: addresses of the user's buffers and of Open MPI's objects; the operation has the buffers for its duration.
-unsafe impl Send for Call {}
-// SAFETY: as above.
-unsafe impl Sync for Call {}
-
-impl Call {
-    /// Takes over a call from the shim.
-    ///
-    /// # Safety
-    /// The handles in `call` are live, and stay so until the operation is over.
-    pub unsafe fn new(call: &cr_call) -> std::result::Result<Call, i32> {
-        let kind = Kind::from_number(call.kind).ok_or(CR_ERR_INTERN as i32)?;
-        let units = match call.dtype.is_null() {
-            true => Datatype::BYTES,
-            // SAFETY: live by the caller's promise.
-            false => unsafe { Datatype::of(call.dtype, call.count) },
-        };
-        let mut op = glue::cr_op_info::default();
-        if !call.op.is_null() {
-            // SAFETY: live by the caller's promise; fills in ours.
-            unsafe { glue::cr_op_info(call.op, &mut op) };
-        }
-        Ok(Call {
-            kind,
-            root: Rank::try_from(call.root).map_err(|_| CR_ERR_ARG as i32)?,
-            send: call.sbuf.cast_mut(),
-            receive: call.rbuf,
-            count: if kind == Kind::Barrier { 0 } else { call.count },
-            dtype: call.dtype,
-            op: call.op,
-            in_place: call.in_place != 0,
-            units,
-            commutative: op.commutative != 0,
-            intrinsic: op.intrinsic != 0,
-            extremum: op.extremum != 0,
-        })
-    }
-
-    /// Packed bytes of the whole operation: the same on all ranks.
-    fn bytes(&self) -> usize {
-        self.units.info.size.saturating_mul(self.count)
-    }
-
-    /// Whether there is nothing to do, which every rank knows.
-    pub fn is_empty(&self) -> bool {
-        self.kind != Kind::Barrier && self.bytes() == 0
-    }
-
-    /// Whether it looks like a step of Open MPI's agreement on a context identifier: an allreduce of one int by MPI_MAX or MPI_MIN.
-    /// The same on all ranks.
-    pub fn is_like_agreement(&self) -> bool {
-        self.kind == Kind::Allreduce && self.extremum && self.bytes() == 4
-    }
-
-    /// Whether a rank could run ahead of the others in it.
-    pub fn is_rooted(&self) -> bool {
-        matches!(self.kind, Kind::Bcast | Kind::Reduce)
-    }
-
-    /// Whether the parameters leave this operation to the component below.
-    pub fn is_below(&self, config: &Config) -> bool {
-        match self.kind {
-            Kind::Bcast => config.bcast.algorithm.below(),
-            Kind::Reduce => config.reduce.algorithm.below(),
-            Kind::Allreduce => config.allreduce.algorithm.below(),
-            Kind::Barrier => config.barrier.algorithm.below(),
-        }
-    }
-
-    /// Whether Open MPI retains an argument for the request after the call returns.
-    pub fn has_derived_arguments(&self) -> bool {
-        (!self.op.is_null() && !self.intrinsic) || self.units.info.predefined == 0
-    }
-
-    fn elements(&self, buffer: *mut c_void) -> Span {
-        Span::new(buffer.cast(), self.count, self.units.info.extent)
-    }
-}
 
 /// The MPI error code for an error; prints what has not been said.
 pub fn code(error: Error) -> i32 {
@@ -130,17 +33,25 @@ pub fn code(error: Error) -> i32 {
 }
 
 /// Runs `call` with tags from `first_tag` downwards. `synchronise`: with a barrier first (flow control).
-pub async fn run(comm: &Comm, call: Call, first_tag: i32, synchronise: bool) -> Result<()> {
-    let (units, op) = match call.kind {
-        Kind::Bcast | Kind::Barrier => (Datatype::BYTES, ptr::null_mut()),
-        Kind::Reduce | Kind::Allreduce => (call.units, call.op),
+pub async fn run(comm: &Comm, call: &Call, first_tag: i32, synchronise: bool) -> Result<()> {
+    // Movement works on bytes, reduction on elements.
+    let (units, op) = match call.op.is_null() {
+        true => (Datatype::BYTES, ptr::null_mut()),
+        false => (call.units(), call.op),
     };
     let ep = HostEndpoint::new(comm, Some(call.kind), units, op, first_tag);
-    let result = run_over(&ep, comm, &call, synchronise).await;
+    let result = run_over(&ep, comm, call, synchronise).await;
     if result.is_err() {
         ep.settle().await;
     }
     result
+}
+
+/// An argument is missing that the operation needs: an error of ours.
+const UNSUPPORTED: Error = Error::Mpi(CR_ERR_INTERN as i32);
+
+fn needed(side: &Option<Side>) -> Result<&Side> {
+    side.as_ref().ok_or(UNSUPPORTED)
 }
 
 async fn run_over(ep: &HostEndpoint, comm: &Comm, call: &Call, synchronise: bool) -> Result<()> {
@@ -157,6 +68,8 @@ async fn run_over(ep: &HostEndpoint, comm: &Comm, call: &Call, synchronise: bool
             let spec = &comm.config().barrier.algorithm;
             hier::barrier::barrier(&job(ep, &plan, comm, Amount::NONE), spec).await
         }
+        // Passed to the component below: they never come here.
+        _ => Err(UNSUPPORTED),
     }
 }
 
@@ -191,11 +104,11 @@ fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount: Amount) ->
 async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     let config = comm.config();
     let plan = comm.plan(Kind::Bcast, false, Some(call.root)).map_err(Error::Mpi)?;
-    let stream = HostStream::new(call.units, call.count, call.receive);
+    let stream = HostStream::new(call.units(), call.count(), needed(&call.receive)?.buffer);
     let bytes = stream.len();
     let segment = segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape, true).min(LONGEST);
     let job = job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE });
-    hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, comm.rank() == call.root).await
+    hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, call.is_root).await
 }
 
 /// The amount of a reduction. Every rank finds the same segments: predefined operations are only defined on predefined
@@ -203,15 +116,17 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
 /// different sizes, so the message stays whole.
 fn amount(call: &Call, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amount {
     let commutative = call.commutative && !comm.config().reproducible;
+    let (units, count) = (call.units(), call.count());
+    let bytes = units.bytes(count);
     let segment = match call.intrinsic {
-        false => call.count,
+        false => count,
         true => {
             let chain = call.kind == Kind::Reduce;
-            let bytes = segment_size(setting, call.bytes(), comm.size() as usize, shape, chain).min(LONGEST);
-            bytes / call.units.info.size.max(1)
+            let segment = segment_size(setting, bytes, comm.size() as usize, shape, chain).min(LONGEST);
+            segment / units.info.size.max(1)
         }
     };
-    Amount { bytes: call.bytes(), segment: segment.max(1), commutative, divisible: call.intrinsic }
+    Amount { bytes, segment: segment.max(1), commutative, divisible: call.intrinsic }
 }
 
 /// In reproducible mode the levels and the algorithm of the parameters give way to one tree, whose expression depends on the
@@ -222,11 +137,10 @@ fn fixed_tree() -> (LevelSpec, Spec<Reduce>) {
 
 async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     let config = comm.config();
-    let is_root = comm.rank() == call.root;
-    let target = is_root.then(|| call.elements(call.receive));
-    let input = match call.in_place && is_root {
-        true => Value::owned(call.elements(call.receive)),
-        false => Value::borrowed(call.elements(call.send)),
+    let target = call.receive.as_ref().map(|receive| call.elements(receive));
+    let input = match &call.send {
+        None => Value::owned(call.elements(needed(&call.receive)?)),
+        Some(send) => Value::borrowed(call.elements(send)),
     };
     let setting = config.reduce.segment_size;
     if config.reproducible {
@@ -242,10 +156,10 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
 
 async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     let config = comm.config();
-    let target = call.elements(call.receive);
-    let input = match call.in_place {
-        true => Value::owned(target),
-        false => Value::borrowed(call.elements(call.send)),
+    let target = call.elements(needed(&call.receive)?);
+    let input = match &call.send {
+        None => Value::owned(target),
+        Some(send) => Value::borrowed(call.elements(send)),
     };
     let setting = config.allreduce.segment_size;
     if config.reproducible {

@@ -1,10 +1,11 @@
 //! Persistent operations: made once, started again and again. A start makes the future anew from the saved arguments and hands
 //! it to the [engine](super::engine).
 
+use super::call::{Call, Retained};
 use super::comm::{self, Comm};
 use super::engine::{Identity, accept, launch};
 use super::glue::{self, CR_ERR_NO_MEM, CR_ERR_REQUEST, cr_call, ompi_request_t};
-use super::operation::Call;
+use super::kind::Mode;
 use super::{counters, startup};
 use std::ffi::c_void;
 use std::ptr;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub struct Persistent {
     comm: Arc<Comm>,
     call: Call,
+    _retained: Retained,
     /// `None` for an empty operation, which takes none.
     identity: Option<u64>,
     first_tag: i32,
@@ -30,10 +32,11 @@ pub struct Persistent {
 /// As for [`start`](super::engine::start); the buffers stay the user's between starts.
 pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
     // SAFETY: by the caller's promise.
-    let call = match unsafe { accept(comm, call) } {
+    let mut call = match unsafe { accept(comm, call, Mode::Persistent) } {
         Ok(call) => call,
         Err(code) => return code,
     };
+    call.own();
     let (identity, first_tag) = match call.is_empty() {
         true => (None, 0),
         false => match comm.identities.persistent(comm) {
@@ -41,9 +44,12 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
             Err(code) => return code,
         },
     };
+    // SAFETY: alive by the caller's promise.
+    let retained = unsafe { call.retain() };
     let half = Persistent {
         comm: comm.clone(),
         call,
+        _retained: retained,
         identity,
         first_tag,
         starts: AtomicU32::new(0),
@@ -51,10 +57,9 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
         request: ptr::null_mut(),
     };
     let half = Box::into_raw(Box::new(half));
-    // SAFETY: the communicator, datatype and operation are alive; the shim retains them for the request, which owns `half` from
-    // here on (cr_op_free).
+    // SAFETY: the communicator is alive; the request owns `half` from here on (cr_op_free).
     unsafe {
-        let made = glue::cr_request_new(comm.handle(), 1, call.dtype, call.op, half.cast());
+        let made = glue::cr_request_new(comm.handle(), 1, half.cast());
         if made.is_null() {
             release(half.cast());
             return CR_ERR_NO_MEM as i32;
@@ -81,11 +86,11 @@ pub unsafe fn restart(half: *mut c_void) -> i32 {
         let identity = half.identity.map(|_| Identity {
             ticket: None,
             first_tag: half.first_tag,
-            synchronise: half.call.is_rooted() && comm::due(&half.starts, half.comm.config().flow_limit),
+            synchronise: half.call.kind.is_one_way() && comm::due(&half.starts, half.comm.config().flow_limit),
         });
-        (half.comm.clone(), half.call, half.request, identity, half.failed.clone())
+        (half.comm.clone(), half.call.clone(), half.request, identity, half.failed.clone())
     };
-    counters::handled(call.kind);
+    counters::handled(call.kind, Mode::Persistent);
     // SAFETY: inactive, and ours to start.
     unsafe { glue::cr_request_activate(request) };
     launch(&comm, call, request, identity, Some(failed), true);

@@ -5,7 +5,7 @@
  */
 #include "harness.h"
 
-enum { CALLS = 12, MOST = 256 };
+enum { CALLS = 12, MOST = 1024 };
 static const char *const OPERATIONS[] = {"bcast", "reduce", "allreduce", "barrier"};
 
 struct counter {

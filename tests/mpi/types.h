@@ -119,7 +119,7 @@ static struct value load(enum kind kind, const char *at)
     return v;
 }
 
-static const char *show(enum kind kind, const char *at, char *text, size_t size)
+static inline const char *show(enum kind kind, const char *at, char *text, size_t size)
 {
     struct value v = load(kind, at);
     switch (class_of(kind)) {
@@ -132,7 +132,7 @@ static const char *show(enum kind kind, const char *at, char *text, size_t size)
 }
 
 /* Does the datatype have a byte of data at `offset` of its element? Then *which is the component. */
-static int data_at(const struct type *t, ptrdiff_t offset, int *which)
+static inline int data_at(const struct type *t, ptrdiff_t offset, int *which)
 {
     for (int c = 0; c < t->components; c++) {
         ptrdiff_t in = offset - t->component[c].offset;
@@ -149,7 +149,7 @@ static int data_at(const struct type *t, ptrdiff_t offset, int *which)
 }
 
 /* What `rank` contributes to component c of element i: exact under the operation in any order. */
-static struct value contribution(enum op op, enum kind kind, int rank, size_t i, int c, uint64_t seed)
+static inline struct value contribution(enum op op, enum kind kind, int rank, size_t i, int c, uint64_t seed)
 {
     uint64_t h = mix(seed + i * 0x9e3779b1u + (uint64_t)rank * 0xc2b2ae3d27d4eb4fu + (uint64_t)c * 0x165667b1u);
     unsigned r = (unsigned)(h >> 8);
@@ -351,7 +351,7 @@ static void free_types(void)
 }
 
 /* May this operation be used with this datatype? */
-static int op_fits(enum op op, const struct type *t)
+static inline int op_fits(enum op op, const struct type *t)
 {
     enum class class = class_of(t->component[0].kind);
     if (op == OP_USER)

@@ -1,0 +1,187 @@
+//! A call: its arguments, and what all ranks know of them.
+
+use super::comm::Comm;
+use super::data::{Datatype, Layout, Side};
+use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, cr_call, ompi_datatype_t, ompi_op_t};
+use super::kind::Kind;
+use crate::endpoint::{Rank, Span};
+use crate::params::Config;
+use std::ptr;
+
+/// A collective call with what was found out about its arguments.
+#[derive(Clone)]
+pub struct Call {
+    pub kind: Kind,
+    pub root: Rank,
+    pub is_root: bool,
+    ranks: usize,
+    /// What this rank sends. `None` where the operation ignores it, and in place: then the data are in `receive` (Scatter, Scatterv: in
+    /// `send`).
+    pub send: Option<Side>,
+    /// What this rank receives, and Bcast's buffer. `None` where the operation ignores it.
+    pub receive: Option<Side>,
+    /// Null where nothing is reduced.
+    pub op: *mut ompi_op_t,
+    pub commutative: bool,
+    pub intrinsic: bool,
+    extremum: bool,
+}
+
+// SAFETY: the addresses of Open MPI's objects; the rest is Send by itself.
+unsafe impl Send for Call {}
+// SAFETY: as above.
+unsafe impl Sync for Call {}
+
+impl Call {
+    /// Takes over a call from the shim. The user's arrays are borrowed: see [`own`](Call::own).
+    ///
+    /// # Safety
+    /// The significant handles in `call` are live, and stay so until the operation is over; its arrays are the user's.
+    pub unsafe fn new(comm: &Comm, call: &cr_call) -> Result<Call, i32> {
+        let kind = Kind::from_number(call.kind).ok_or(CR_ERR_INTERN as i32)?;
+        let root = Rank::try_from(call.root).map_err(|_| CR_ERR_ARG as i32)?;
+        let is_root = root == comm.rank();
+        let ranks = comm.size() as usize;
+        let significant = kind.receives(is_root) && call.recv.in_place == 0;
+        // SAFETY: significant, so live by the caller's promise.
+        let receive = significant.then(|| unsafe { Side::new(&call.recv, ranks, None) });
+        let significant = kind.sends(is_root) && call.send.in_place == 0;
+        let known = receive.as_ref().map(Side::dtype);
+        // SAFETY: as above.
+        let send = significant.then(|| unsafe { Side::new(&call.send, ranks, known) });
+        let mut op = glue::cr_op_info::default();
+        if !call.op.is_null() {
+            // SAFETY: live by the caller's promise; fills in ours.
+            unsafe { glue::cr_op_info(call.op, &mut op) };
+        }
+        Ok(Call {
+            kind,
+            root,
+            is_root,
+            ranks,
+            send,
+            receive,
+            op: call.op,
+            commutative: op.commutative != 0,
+            intrinsic: op.intrinsic != 0,
+            extremum: op.extremum != 0,
+        })
+    }
+
+    /// Copies the user's arrays: the call may end before the operation does.
+    pub fn own(&mut self) {
+        self.send.iter_mut().chain(&mut self.receive).for_each(Side::own);
+    }
+
+    /// The side that describes the operation's data best: the receive side, if there is one.
+    fn side(&self) -> Option<&Side> {
+        self.receive.as_ref().or(self.send.as_ref())
+    }
+
+    /// The datatype of the elements that are reduced or broadcast.
+    pub fn units(&self) -> Datatype {
+        self.side().map_or(Datatype::BYTES, Side::dtype)
+    }
+
+    /// Elements that are reduced or broadcast, here; of Reduce_scatter, of all ranks together.
+    pub fn count(&self) -> usize {
+        self.side().map_or(0, Side::count)
+    }
+
+    /// The elements of a side.
+    pub fn elements(&self, side: &Side) -> Span {
+        Span::new(side.buffer.cast(), self.count(), self.units().info.extent)
+    }
+
+    /// Packed bytes of one block, in the operations that have one of equal size for each rank. The same on all ranks.
+    pub fn block(&self) -> Option<usize> {
+        match self.kind {
+            Kind::Allgather | Kind::Alltoall | Kind::Gather | Kind::ReduceScatterBlock | Kind::Scatter => {
+                self.side().map(|side| side.dtype().bytes(side.count()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Packed bytes of the data: of Gather and Scatter, of the root's buffer; of the others, of the larger buffer of any rank. The same on
+    /// all ranks; `None` where they cannot know, and for Barrier.
+    pub fn bytes(&self) -> Option<usize> {
+        match self.kind {
+            Kind::Alltoallv | Kind::Alltoallw | Kind::Gatherv | Kind::Scatterv => None,
+            _ => match self.block() {
+                Some(block) => Some(block.saturating_mul(self.ranks)),
+                None => self.side().map(|side| side.dtype().bytes(side.count())),
+            },
+        }
+    }
+
+    /// Whether there is nothing to do, which every rank knows: Open MPI's bindings do not even call us at ranks that give a count of 0
+    /// (all counts, in Allgatherv and Reduce_scatter), whereas others may have described no data by elements of no size.
+    pub fn is_empty(&self) -> bool {
+        self.bytes() == Some(0)
+    }
+
+    /// Whether it looks like a step of Open MPI's agreement on a context identifier: an allreduce of one int by MPI_MAX or MPI_MIN.
+    /// The same on all ranks.
+    pub fn is_like_agreement(&self) -> bool {
+        self.kind == Kind::Allreduce && self.extremum && self.bytes() == Some(4)
+    }
+
+    /// Whether Open MPI retains an argument for the request after the call returns.
+    pub fn has_derived_arguments(&self) -> bool {
+        let derived = |side: &Side| match &side.layout {
+            Layout::Equal { dtype, .. } | Layout::Vector { dtype, .. } => dtype.info.predefined == 0,
+            // SAFETY: the handles of a significant side are live.
+            Layout::Typed { .. } => side.dtypes().any(|handle| unsafe { Datatype::of(handle) }.info.predefined == 0),
+        };
+        (!self.op.is_null() && !self.intrinsic) || self.send.iter().chain(&self.receive).any(derived)
+    }
+
+    /// Keeps the user's datatypes and operation, which may be freed while a request needs them.
+    ///
+    /// # Safety
+    /// They are alive.
+    pub unsafe fn retain(&self) -> Retained {
+        let dtypes = self.send.iter().chain(&self.receive).flat_map(Side::dtypes);
+        Retained {
+            // SAFETY: by the caller's promise.
+            dtypes: dtypes.filter(|&handle| unsafe { glue::cr_dtype_retain(handle) } != 0).collect(),
+            // SAFETY: as above.
+            op: match !self.op.is_null() && unsafe { glue::cr_op_retain(self.op) } != 0 {
+                true => self.op,
+                false => ptr::null_mut(),
+            },
+        }
+    }
+}
+
+/// Whether the parameters, or the want of an algorithm, leave an operation to the component below.
+pub fn is_below(kind: Kind, config: &Config) -> bool {
+    match kind {
+        Kind::Bcast => config.bcast.algorithm.below(),
+        Kind::Reduce => config.reduce.algorithm.below(),
+        Kind::Allreduce => config.allreduce.algorithm.below(),
+        Kind::Barrier => config.barrier.algorithm.below(),
+        _ => true,
+    }
+}
+
+/// Objects of the user that a request keeps alive.
+pub struct Retained {
+    dtypes: Vec<*mut ompi_datatype_t>,
+    /// Null: none.
+    op: *mut ompi_op_t,
+}
+
+impl Drop for Retained {
+    fn drop(&mut self) {
+        for &handle in &self.dtypes {
+            // SAFETY: retained in `Call::retain`.
+            unsafe { glue::cr_dtype_release(handle) };
+        }
+        if !self.op.is_null() {
+            // SAFETY: as above.
+            unsafe { glue::cr_op_release(self.op) };
+        }
+    }
+}
