@@ -32,7 +32,7 @@ pub struct Plan {
     pub stage_calls: u32,
     /// Share of incorrect calls of a stage above which the window grows (g = 0.25).
     pub tolerated: f64,
-    /// Growth of the window over what the stage took (γ = 1.1).
+    /// Growth of the window over what the calls of a stage took (γ = 1.1).
     pub growth: f64,
     /// When to stop.
     pub stop: Stop,
@@ -75,7 +75,7 @@ pub enum Arrival {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wait {
-    /// Reads the clock until it is time.
+    /// Reads the clock until it is time; sleeps before, where that is more than a millisecond away.
     Spin,
     /// Sleeps until shortly before, then gives the core away between readings.
     Sleep,

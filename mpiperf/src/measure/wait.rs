@@ -9,6 +9,11 @@ use crate::clock::Timer;
 const AWAKE: f64 = 100e-6;
 /// Less is not worth a sleep, seconds.
 const WORTH: f64 = 20e-6;
+/// A spinning rank sleeps, too, where it would spin longer than this, seconds: who burns a whole time slice before the moment is likely to lose
+/// the core at the moment, if anything else wants it.
+const PATIENCE: f64 = 1e-3;
+/// Before the moment it spins at least this long, seconds: the core is at speed again.
+const WARM: f64 = 400e-6;
 
 /// Waits until the local time `moment` (see [`Timer::now`]); the reading that ended the wait. Spinning reads the clock without `pause`: under
 /// a hypervisor many of them in a row cost the processor.
@@ -19,13 +24,12 @@ pub fn until(timer: &Timer, moment: f64, how: Wait) -> f64 {
         if now >= moment {
             return now;
         }
-        if how == Wait::Spin {
-            continue;
-        }
-        if moment - now > AWAKE + WORTH {
-            std::thread::sleep(Duration::from_secs_f64(moment - now - AWAKE));
-        } else {
-            std::thread::yield_now();
+        let left = moment - now;
+        match how {
+            Wait::Spin if left > PATIENCE => std::thread::sleep(Duration::from_secs_f64(left - WARM)),
+            Wait::Spin => {}
+            Wait::Sleep if left > AWAKE + WORTH => std::thread::sleep(Duration::from_secs_f64(left - AWAKE)),
+            Wait::Sleep => std::thread::yield_now(),
         }
     }
 }

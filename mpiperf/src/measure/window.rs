@@ -27,32 +27,33 @@ impl Window {
     /// The first length, from how long each of the first calls took. The very first one says nothing, unless there is no other.
     pub fn begin(&mut self, plan: &Plan, spans: &[f64]) {
         let spans = if spans.len() > 1 { &spans[1..] } else { spans };
-        self.length = self.floor.max(plan.growth * mean(spans));
+        self.length = self.floor.max(plan.growth * needed(spans, 0.5));
     }
 
     /// The next length, after a stage in which the calls of the case took `spans` and `incorrect` of them did not count.
     ///
-    /// Too many incorrect: γ times what the stage took for a call, but at least γ times the old length; doubled for each further stage in
-    /// a row without any correct call. All correct, and the window many times too long: cut, since an interruption has made it grow.
+    /// Too many incorrect: γ times what all calls but the tolerated share took, so that one interruption does not count for all, but at
+    /// least γ times the old length; doubled for each further stage in a row without any correct call. Enough correct, and the
+    /// window many times too long: cut.
     pub fn adapt(&mut self, plan: &Plan, spans: &[f64], incorrect: usize) {
         let calls = spans.len();
-        let barren = incorrect == calls;
-        self.barren = if barren { self.barren + 1 } else { 0 };
+        let needed = needed(spans, 1.0 - plan.tolerated);
+        self.barren = if incorrect == calls { self.barren + 1 } else { 0 };
         if incorrect as f64 > plan.tolerated * calls as f64 {
-            let took: Vec<f64> = spans.iter().map(|span| span.max(self.length)).collect();
             let doubled = f64::from(1u32 << self.barren.saturating_sub(1).min(10));
-            self.length = self.floor.max(plan.growth * mean(&took) * doubled);
-        } else if incorrect == 0 {
-            let most = spans.iter().copied().fold(0.0, f64::max);
-            if self.length > WASTEFUL * most {
-                self.length = self.floor.max(AMPLE * most);
-            }
+            self.length = self.floor.max(plan.growth * needed.max(self.length) * doubled);
+        } else if self.length > WASTEFUL * needed {
+            self.length = self.floor.max(AMPLE * needed);
         }
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+/// What the given share of the spans do not exceed.
+fn needed(spans: &[f64], share: f64) -> f64 {
+    let mut sorted = spans.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let within = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(within.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0.0)
 }
 
 /// How long after rank 0's decision the next stage starts: `lead` was the last one, and the last rank was ready `tardiness` seconds
@@ -70,7 +71,7 @@ mod tests {
     fn first_window_ignores_the_first_call() {
         let plan = Plan::default();
         let mut window = Window::new(1.0);
-        window.begin(&plan, &[1000.0, 10.0, 20.0, 30.0]);
+        window.begin(&plan, &[1000.0, 10.0, 20.0, 900.0]);
         assert!((window.length - 22.0).abs() < 1e-9);
         window.begin(&plan, &[1000.0]);
         assert!((window.length - 1100.0).abs() < 1e-9);
@@ -85,7 +86,10 @@ mod tests {
         window.adapt(&plan, &[9.0; 8], 2);
         assert_eq!(window.length, 10.0);
         window.adapt(&plan, &[9.0, 9.0, 9.0, 9.0, 9.0, 30.0, 30.0, 50.0], 3);
-        assert!((window.length - 1.1 * 160.0 / 8.0).abs() < 1e-9, "{}", window.length);
+        assert!((window.length - 33.0).abs() < 1e-9, "{}", window.length);
+        // One interruption that makes its followers late, too: they would have fitted.
+        window.adapt(&plan, &[9.0, 9.0, 9e3, 9.0, 9.0, 9.0, 9.0, 9.0], 6);
+        assert!((window.length - 1.1 * 33.0).abs() < 1e-9, "{}", window.length);
     }
 
     #[test]
@@ -108,7 +112,7 @@ mod tests {
     fn wasteful_windows_are_cut() {
         let plan = Plan::default();
         let mut window = Window { length: 100.0, floor: 1.0, barren: 0 };
-        window.adapt(&plan, &[3.0, 5.0], 0);
+        window.adapt(&plan, &[3.0, 5.0, 4.0, 90.0], 1);
         assert_eq!(window.length, 10.0);
         window.adapt(&plan, &[3.0, 5.0], 0);
         assert_eq!(window.length, 10.0);
