@@ -1,6 +1,12 @@
 //! Shared memory among the processes of a node.
 
 pub mod memory;
+mod copy;
+pub mod heap;
+pub mod layout;
+pub mod op;
+pub mod team;
+pub mod turn;
 pub mod alloc;
 pub mod backing;
 pub mod budget;

@@ -1,3 +1,8 @@
 //! Atomics and waiting: the only place that knows whether a model checker runs.
 
 pub mod atomic;
+pub mod futex;
+#[cfg(loom)]
+pub mod model;
+pub mod shared;
+pub mod wait;

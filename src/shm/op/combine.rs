@@ -1,0 +1,74 @@
+//! Combining operands in the order of the members.
+
+use crate::sync::shared::{will_read, will_write};
+
+/// A reduction operation on contiguous elements.
+///
+/// The expression is x₀ ⊕ (x₁ ⊕ (x₂ ⊕ …)), whoever computes it: members agree bitwise, for every root. From the right, since then each
+/// operand is combined from where its owner has put it, without a copy.
+pub trait Combine: Sync {
+    /// Bytes of an element, not 0.
+    fn size(&self) -> usize;
+
+    /// `right[i] = left[i] ⊕ right[i]` for `count` elements.
+    ///
+    /// # Safety
+    /// Both hold so many elements, do not overlap, and nobody else writes them, or reads `right`.
+    unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize);
+
+    /// `out[i] = left[i] ⊕ right[i]` for `count` elements. `out` may be `left` or `right`, but not overlap them otherwise.
+    ///
+    /// # Safety
+    /// As for [`reduce`](Combine::reduce).
+    unsafe fn reduce_into(&self, left: *const u8, right: *const u8, out: *mut u8, count: usize) {
+        let size = self.size();
+        // SAFETY: by the caller's promise; copies are between places that do not overlap.
+        unsafe {
+            if !std::ptr::eq(out, left) {
+                if !std::ptr::eq(out, right) {
+                    std::ptr::copy_nonoverlapping(right, out, count * size);
+                }
+                return self.reduce(left, out, count);
+            }
+            let chunk = (4096 / size).clamp(1, count.max(1));
+            let mut room = vec![0_u128; (chunk * size).div_ceil(16)];
+            let room = room.as_mut_ptr().cast::<u8>();
+            for start in (0..count).step_by(chunk) {
+                let (at, now) = (start * size, chunk.min(count - start));
+                std::ptr::copy_nonoverlapping(right.add(at), room, now * size);
+                self.reduce(left.add(at), room, now);
+                std::ptr::copy_nonoverlapping(room, out.add(at), now * size);
+            }
+        }
+    }
+}
+
+/// Combines `count` elements of `members` operands. `out` may be the last or the last but one of them, but not overlap any
+/// otherwise.
+///
+/// # Safety
+/// The operands and `out` hold so many elements; nobody writes the operands meanwhile, or accesses `out`.
+#[inline(always)]
+pub(super) unsafe fn fold<C: Combine>(
+    op: &C,
+    members: usize,
+    count: usize,
+    operand: impl Fn(usize) -> *const u8,
+    out: *mut u8,
+) {
+    for member in 0..members {
+        will_read(operand(member));
+    }
+    will_write(out);
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if members == 1 {
+            std::ptr::copy(operand(0), out, count * op.size());
+            return;
+        }
+        op.reduce_into(operand(members - 2), operand(members - 1), out, count);
+        for member in (0..members - 2).rev() {
+            op.reduce(operand(member), out, count);
+        }
+    }
+}

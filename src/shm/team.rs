@@ -1,0 +1,376 @@
+//! A team: the members of one group that share memory, and the streams on which they work together.
+//!
+//! Every byte of shared memory is written by its owner only. A member publishes by a release store of a word that others
+//! read with acquire; the pairs are marked SYNC in the source:
+//!
+//! * `SYNC(wrote)`: contents of a line or of slots, published by the line's word;
+//! * `SYNC(read)`: reads of others' contents, ended by the word of the `read` line, so that the owner may write them again;
+//! * `SYNC(directory)`: a lease, prepared by its owner, published by its page number;
+//! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially consistent fences).
+
+use crate::endpoint::{Error, Result};
+use crate::shm::layout::{
+    BLOCKING, Control, LANES, NOT_YET, PAGES, Part, REFUSED, SLOTS, STREAMS, StreamControl, reached,
+};
+use crate::shm::memory::{Member, Memory};
+use crate::shm::turn::{Reach, Turn};
+use crate::sync::futex::{self, Half};
+use crate::sync::shared::{Ordering, SharedU64, fence};
+use crate::sync::wait::{LONGEST_SLEEP_NS, Patience, Pause, Waiting};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+
+/// The most fragments of a set.
+pub const MAX_FRAGMENTS: usize = 64;
+/// The most sets of a queue: a set that is free implies a line that is free.
+const MAX_SETS: usize = 8;
+/// What a slot holds at least, for each of the other members.
+const LEAST_SHARE: usize = 128;
+
+/// Sizes and limits; the same for all members.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Bytes of a fragment; made a multiple of 64, and large enough for 128 bytes per member.
+    pub fragment: usize,
+    /// Fragments of a queue, over all sets.
+    pub fragments: usize,
+    /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8.
+    pub sets: usize,
+    /// Reductions of more than two members share the work from so many bytes on.
+    pub shared_work_min: usize,
+    /// Copies of so many bytes to the user's buffer bypass the cache, where the whole operation moves at least as many.
+    pub bypass_min: usize,
+    /// How to wait.
+    pub waiting: Waiting,
+    /// Number of the first operation of each stream.
+    pub first_op: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            fragment: 8192,
+            fragments: 8,
+            sets: 2,
+            shared_work_min: 4096,
+            bypass_min: usize::MAX,
+            waiting: Waiting::default(),
+            first_op: 1,
+        }
+    }
+}
+
+/// The caller's view of all members' controls of a stream.
+pub(super) type Controls = Box<[At<StreamControl>]>;
+/// The caller's view of all members' queues of a stream.
+pub(super) type Queues = Box<[At<u8>]>;
+
+/// An address in the team's memory.
+pub(super) struct At<T>(pub *mut T);
+
+impl<T> Clone for At<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for At<T> {}
+// SAFETY: an address of shared memory; accesses follow the protocol.
+unsafe impl<T> Send for At<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for At<T> {}
+
+/// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses it.
+pub(super) struct Stream {
+    /// Number of the next operation.
+    pub next: AtomicU32,
+    /// All others are known to have come so far as readers.
+    pub behind: AtomicU64,
+    /// An operation is under way.
+    pub busy: AtomicBool,
+    /// One's own leases, by part, until all are known.
+    own: [AtomicPtr<u8>; 2],
+    pub controls: OnceLock<Option<Controls>>,
+    pub queues: OnceLock<Option<Queues>>,
+}
+
+/// What the latest wait of a blocking operation that found nothing waits for.
+#[derive(Default)]
+struct Awaited {
+    word: AtomicPtr<SharedU64>,
+    target: AtomicU64,
+    /// Waits that found nothing since the last pause.
+    count: AtomicU32,
+}
+
+/// The members of one group that share memory, as one of them sees it.
+pub struct Team {
+    memory: Box<dyn Memory>,
+    me: Member,
+    size: usize,
+    controls: Box<[At<Control>]>,
+    streams: Box<[Stream]>,
+    awaited: Awaited,
+    config: Config,
+    /// Fragments of a set, less one: a power of two less one.
+    fragment_mask: u32,
+    may_sleep: bool,
+    looks: u32,
+}
+
+impl Team {
+    /// The caller's view of the team that shares `memory`. All members give the same `config`.
+    pub fn new(memory: Box<dyn Memory>, config: Config) -> Team {
+        let (me, size) = (memory.me(), memory.size());
+        let controls: Box<[_]> = (0..size).map(|m| At(memory.control(m).cast::<Control>())).collect();
+        let power = |n: usize| if n.is_power_of_two() { n } else { n.next_power_of_two() / 2 };
+        let sets = power(config.sets.clamp(1, MAX_SETS));
+        let each = power((config.fragments / sets).clamp(1, MAX_FRAGMENTS));
+        let fragment = config.fragment.max(LEAST_SHARE * size).next_multiple_of(64);
+        let config = Config { fragment, fragments: each * sets, sets, ..config };
+        let streams = (0..STREAMS)
+            .map(|_| Stream {
+                next: AtomicU32::new(config.first_op),
+                behind: AtomicU64::new(super::layout::word(config.first_op, 0)),
+                busy: AtomicBool::new(false),
+                own: [AtomicPtr::default(), AtomicPtr::default()],
+                controls: OnceLock::new(),
+                queues: OnceLock::new(),
+            })
+            .collect();
+        let may_sleep = config.waiting.may_sleep() && size > 1;
+        let fragment_mask = each as u32 - 1;
+        let looks = config.waiting.looks();
+        let team = Team {
+            memory,
+            me,
+            size,
+            controls,
+            streams,
+            awaited: Awaited::default(),
+            config,
+            fragment_mask,
+            may_sleep,
+            looks,
+        };
+        let control = team.control(me);
+        control.stream.start(config.first_op);
+        team.streams[0].own[0].store(ptr::from_ref(&control.stream).cast_mut().cast(), Ordering::Relaxed);
+        team.post(&control.directory[0][Part::Control as usize], NOT_YET, PAGES);
+        team
+    }
+
+    /// The caller's place.
+    #[inline(always)]
+    pub fn me(&self) -> Member {
+        self.me
+    }
+
+    /// Number of members.
+    #[inline(always)]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The sizes in use.
+    #[inline(always)]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The memory below.
+    pub fn memory(&self) -> &dyn Memory {
+        &*self.memory
+    }
+
+    #[inline(always)]
+    pub(super) fn looks(&self) -> u32 {
+        self.looks
+    }
+
+    #[inline(always)]
+    pub(super) fn fragment_mask(&self) -> u32 {
+        self.fragment_mask
+    }
+
+    #[inline(always)]
+    fn control(&self, member: Member) -> &Control {
+        // SAFETY: `Memory` promises a control block there; it is only accessed through shared words and raw pointers.
+        unsafe { &*self.controls[member].0 }
+    }
+
+    /// Bytes of a member's queue.
+    pub fn queue_bytes(&self) -> usize {
+        self.config.fragment * self.config.fragments
+    }
+
+    /// Whether reductions of elements of so many bytes fit: an element must fit in a fragment.
+    pub fn fits(&self, element: usize) -> bool {
+        element <= self.config.fragment
+    }
+
+    /// The next operation of a stream, if it is open. Operations of a stream are taken in the same order by all members, each one
+    /// when the one before is over on the caller's side. `queue`: the operation may move more than a line holds.
+    ///
+    /// # Panics
+    /// When the operation before is not over: an error of the caller.
+    #[inline(always)]
+    pub fn turn(&self, slot: usize, lane: usize, queue: bool) -> Option<Turn<'_>> {
+        let stream = &self.streams[slot * LANES + lane];
+        let controls = stream.controls.get()?.as_deref()?;
+        let queues = match stream.queues.get() {
+            Some(Some(queues)) => &queues[..],
+            _ if queue => return None,
+            _ => &[],
+        };
+        Some(Turn::new(self, stream, controls, queues, slot == BLOCKING))
+    }
+
+    /// As [`turn`](Team::turn), after an agreement where the stream is used for the first time: `None` when some member had no
+    /// memory for it; then all members get `None`, now and later.
+    pub async fn open(&self, slot: usize, lane: usize, queue: bool) -> Result<Option<Turn<'_>>> {
+        assert!(slot < SLOTS && lane < LANES, "stream {slot}.{lane}");
+        let id = slot * LANES + lane;
+        let stream = &self.streams[id];
+        if stream.controls.get().is_none() {
+            let found = self.agree(id, Part::Control, size_of::<StreamControl>()).await?;
+            let controls = found.map(|all| all.iter().map(|at| At(at.0.cast::<StreamControl>())).collect());
+            stream.controls.get_or_init(|| controls);
+        }
+        if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
+            let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
+            stream.queues.get_or_init(|| found);
+        }
+        Ok(self.turn(slot, lane, queue))
+    }
+
+    /// Leases and publishes the caller's part of a stream, and waits for all others' word: their addresses, or `None` if
+    /// somebody was refused.
+    async fn agree(&self, id: usize, part: Part, bytes: usize) -> Result<Option<Queues>> {
+        let stream = &self.streams[id];
+        let entry = |member: Member| &self.control(member).directory[id][part as usize];
+        let own = &stream.own[part as usize];
+        if entry(self.me).load(Ordering::Relaxed) == NOT_YET {
+            let published = match self.memory.lease(bytes) {
+                None => REFUSED,
+                Some((page, at)) => {
+                    own.store(at, Ordering::Relaxed);
+                    if part == Part::Control {
+                        // SAFETY: a lease of this size, which nobody else knows yet.
+                        unsafe { &*at.cast::<StreamControl>() }.start(self.config.first_op);
+                    }
+                    u64::from(page) + PAGES
+                }
+            };
+            // SYNC(directory): releases the words that `start` has written.
+            self.post(entry(self.me), NOT_YET, published);
+        }
+        let mut all = Vec::with_capacity(self.size);
+        let mut refused = false;
+        for member in 0..self.size {
+            // SYNC(directory): acquires what the owner has prepared.
+            let seen = Reach::new(self, entry(member), REFUSED, member, id / LANES == BLOCKING).await?;
+            refused |= seen == REFUSED;
+            all.push((member, seen));
+        }
+        if refused {
+            return Ok(None);
+        }
+        let at = |(member, seen): (Member, u64)| match (member == self.me, id, part) {
+            (true, ..) => At(own.load(Ordering::Relaxed)),
+            (_, 0, Part::Control) => At(ptr::from_ref(&self.control(member).stream).cast_mut().cast()),
+            _ => At(self.memory.view(member, (seen - PAGES) as u32, bytes).cast_mut()),
+        };
+        Ok(Some(all.into_iter().map(at).collect()))
+    }
+
+    /// Publishes `next` in a word of the caller's that held `before`, and wakes who sleeps on it.
+    #[inline(always)]
+    pub(super) fn post(&self, word: &SharedU64, before: u64, next: u64) {
+        word.store(next, Ordering::Release);
+        if self.may_sleep {
+            self.wake(word, before, next);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, word: &SharedU64, before: u64, next: u64) {
+        // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
+        fence(Ordering::SeqCst);
+        let asleep = |member| member != self.me && self.control(member).asleep.load(Ordering::Relaxed) != 0;
+        if (0..self.size).any(asleep) {
+            // One who waits within the operation sleeps on the step, one who waits for a later operation on its number; but the
+            // former may wait in vain for a step when the owner goes on to the next operation.
+            futex::wake(word, Half::Low);
+            if Half::High.of(before) != Half::High.of(next) {
+                futex::wake(word, Half::High);
+            }
+        }
+    }
+
+    /// Notes that a wait of a blocking operation has found nothing.
+    pub(super) fn note(&self, word: &SharedU64, target: u64) {
+        self.awaited.word.store(ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
+        self.awaited.target.store(target, Ordering::Relaxed);
+        let count = self.awaited.count.load(Ordering::Relaxed);
+        self.awaited.count.store(count.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// What the executor of a blocking operation does after each poll that found nothing (and after it has made progress elsewhere):
+    /// nothing, give the core away, or sleep for at most 1 ms. It sleeps only if exactly one wait was polled since the last
+    /// call: an operation with several lanes waits for whichever comes first, and one that waits for a message not at all.
+    pub fn pause(&self, patience: &mut Patience) {
+        let count = self.awaited.count.load(Ordering::Relaxed);
+        self.awaited.count.store(0, Ordering::Relaxed);
+        match patience.next(&self.config.waiting) {
+            Pause::None => {}
+            Pause::Sleep if count == 1 => self.sleep(),
+            Pause::Yield | Pause::Sleep => yield_now(),
+        }
+    }
+
+    /// Sleeps until the awaited word changes, unless it has come.
+    fn sleep(&self) {
+        let (at, target) = (self.awaited.word.load(Ordering::Relaxed), self.awaited.target.load(Ordering::Relaxed));
+        // SAFETY: a word of the team's memory, noted by a wait on this team.
+        let word = unsafe { &*at };
+        let asleep = &self.control(self.me).asleep;
+        asleep.store(1, Ordering::Relaxed);
+        // SYNC(asleep): see `wake`.
+        fence(Ordering::SeqCst);
+        let seen = word.load(Ordering::Relaxed);
+        if !reached(seen, target) {
+            // The half that the publication will change: a later operation may well stop at the same step.
+            let half = if Half::High.of(seen) == Half::High.of(target) { Half::Low } else { Half::High };
+            futex::wait(word, half, seen, LONGEST_SLEEP_NS);
+        }
+        asleep.store(0, Ordering::Relaxed);
+    }
+
+    /// An operation of the caller has failed: nobody must wait for it.
+    pub fn fail(&self) {
+        let failed = &self.control(self.me).failed;
+        if failed.load(Ordering::Relaxed) == 0 {
+            self.post(failed, 0, 1);
+        }
+    }
+
+    /// Why it makes no sense to wait for `member` any longer; `slowly` asks the system about its process too.
+    pub(super) fn trouble(&self, member: Member, slowly: bool) -> Option<Error> {
+        let failed = |m: Member| m != self.me && self.control(m).failed.load(Ordering::Relaxed) != 0;
+        if failed(member) || (slowly && (0..self.size).any(failed)) {
+            return Some(Error::Peer);
+        }
+        (slowly && member != self.me && self.memory.is_dead(member)).then_some(Error::Peer)
+    }
+}
+
+#[cfg(not(loom))]
+fn yield_now() {
+    std::thread::yield_now();
+}
+
+#[cfg(loom)]
+fn yield_now() {
+    loom::thread::yield_now();
+}

@@ -1,0 +1,295 @@
+//! One operation on one stream.
+//!
+//! Operation n of a stream uses each member's line n % 8 and set n % w. A member may write
+//! * its line when all others are through with operation n − 8: their `read` is at least (n − 7, 0);
+//! * its set when all others are through with operation n − w: their `read` is at least (n − w + 1, 0). As w ≤ 8, the line is free too.
+//!
+//! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
+//! a step is, the operation says.
+
+use crate::endpoint::{Error, Result};
+use crate::shm::layout::{LINES, Line, StreamControl, reached, word};
+use crate::shm::memory::Member;
+use crate::shm::team::{At, Stream, Team};
+use crate::sync::shared::{Ordering, SharedU64};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Vain polls of one wait between two looks at whether processes are alive.
+const PATIENCE: u32 = 2048;
+
+/// Waits until a word has come to a target; then tells what it has come to.
+pub struct Reach<'t> {
+    team: &'t Team,
+    word: &'t SharedU64,
+    target: u64,
+    member: Member,
+    looks: u32,
+    vain: u32,
+    blocking: bool,
+}
+
+impl<'t> Reach<'t> {
+    #[inline(always)]
+    pub(super) fn new(team: &'t Team, word: &'t SharedU64, target: u64, member: Member, blocking: bool) -> Reach<'t> {
+        let looks = if blocking { team.looks() } else { 1 };
+        Reach { team, word, target, member, looks, vain: 0, blocking }
+    }
+
+    /// Spins for a while: what the word has come to, if it has.
+    #[inline(always)]
+    pub(super) fn look(&self) -> Option<u64> {
+        let mut left = self.looks;
+        loop {
+            // SYNC(wrote), SYNC(read): acquires what the owner did before it published.
+            let seen = self.word.load(Ordering::Acquire);
+            if reached(seen, self.target) {
+                return Some(seen);
+            }
+            left -= 1;
+            if left == 0 {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn vain(&mut self) -> Poll<Result<u64>> {
+        self.vain += 1;
+        if self.blocking {
+            self.team.note(self.word, self.target);
+        }
+        match self.team.trouble(self.member, self.vain.is_multiple_of(PATIENCE)) {
+            // The member may have published before it failed.
+            Some(error) => Poll::Ready(self.look().ok_or(error)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Future for Reach<'_> {
+    type Output = Result<u64>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<u64>> {
+        match self.look() {
+            Some(seen) => Poll::Ready(Ok(seen)),
+            None => self.vain(),
+        }
+    }
+}
+
+/// One operation on one stream, as one member sees it. Dropped before it is finished, it fails the team: the others
+/// would wait for ever.
+pub struct Turn<'t> {
+    team: &'t Team,
+    stream: &'t Stream,
+    controls: &'t [At<StreamControl>],
+    queues: &'t [At<u8>],
+    op: u32,
+    blocking: bool,
+    finished: bool,
+}
+
+impl<'t> Turn<'t> {
+    #[inline(always)]
+    pub(super) fn new(
+        team: &'t Team,
+        stream: &'t Stream,
+        controls: &'t [At<StreamControl>],
+        queues: &'t [At<u8>],
+        blocking: bool,
+    ) -> Turn<'t> {
+        assert!(!stream.busy.load(Ordering::Relaxed), "the stream's operation before is not over");
+        stream.busy.store(true, Ordering::Relaxed);
+        let op = stream.next.load(Ordering::Relaxed);
+        Turn { team, stream, controls, queues, op, blocking, finished: false }
+    }
+
+    /// The team.
+    #[inline(always)]
+    pub fn team(&self) -> &'t Team {
+        self.team
+    }
+
+    /// The caller's place.
+    #[inline(always)]
+    pub fn me(&self) -> Member {
+        self.team.me()
+    }
+
+    /// Number of members.
+    #[inline(always)]
+    pub fn size(&self) -> usize {
+        self.team.size()
+    }
+
+    /// Bytes of a fragment.
+    #[inline(always)]
+    pub fn fragment(&self) -> usize {
+        self.team.config().fragment
+    }
+
+    /// Fragments of a set: step k uses slot k modulo this.
+    #[inline(always)]
+    pub fn depth(&self) -> u32 {
+        self.team.fragment_mask() + 1
+    }
+
+    #[inline(always)]
+    fn control(&self, member: Member) -> &'t StreamControl {
+        // SAFETY: the directory says that it is there; it is only accessed through shared words and raw pointers.
+        unsafe { &*self.controls[member].0 }
+    }
+
+    #[inline(always)]
+    fn line(&self, member: Member) -> &'t Line {
+        self.control(member).line(self.op)
+    }
+
+    /// The contents of a member's line: the caller's own may be written while the line is free and until it is published, another's be read
+    /// once it is.
+    #[inline(always)]
+    pub fn payload(&self, member: Member) -> *mut u8 {
+        self.line(member).payload()
+    }
+
+    /// Slot of `step` in a member's set, under the same terms.
+    #[inline(always)]
+    pub fn slot(&self, member: Member, step: u32) -> *mut u8 {
+        let config = self.team.config();
+        let (set, depth) = (self.op as usize % config.sets, self.depth() as usize);
+        let index = set * depth + (step as usize & (depth - 1));
+        self.queues[member].0.wrapping_add(index * config.fragment)
+    }
+
+    /// Publishes the steps before `step`: the contents that belong to them are complete.
+    #[inline(always)]
+    pub fn publish(&self, step: u32) {
+        let own = &self.line(self.me()).word;
+        // SYNC(wrote): releases the contents.
+        self.team.post(own, word(self.op.wrapping_sub(LINES as u32), u32::MAX), word(self.op, step));
+    }
+
+    /// Waits until a member has published the steps before `step`.
+    #[inline(always)]
+    pub fn wrote(&self, member: Member, step: u32) -> Reach<'t> {
+        Reach::new(self.team, &self.line(member).word, word(self.op, step), member, self.blocking)
+    }
+
+    /// Says that the caller is through with the steps before `step`.
+    #[inline(always)]
+    pub fn acknowledge(&self, step: u32) {
+        // SYNC(read): releases the reads, so that they are over when the owner writes again.
+        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), word(self.op, step));
+    }
+
+    /// Waits until a member is through with the steps before `step`.
+    #[inline(always)]
+    pub fn read(&self, member: Member, step: u32) -> Reach<'t> {
+        self.reader(member, word(self.op, step))
+    }
+
+    #[inline(always)]
+    fn reader(&self, member: Member, target: u64) -> Reach<'t> {
+        Reach::new(self.team, &self.control(member).read.word, target, member, self.blocking)
+    }
+
+    /// Whether all others are known to be so far.
+    #[inline(always)]
+    fn known(&self, target: u64) -> bool {
+        reached(self.stream.behind.load(Ordering::Relaxed), target)
+    }
+
+    /// Waits until all others are through with what comes before `target`.
+    #[inline(always)]
+    async fn others(&self, target: u64) -> Result<()> {
+        if self.known(target) { Ok(()) } else { self.ask_others(target).await }
+    }
+
+    async fn ask_others(&self, target: u64) -> Result<()> {
+        let mut least: Option<u64> = None;
+        for member in (0..self.size()).filter(|&m| m != self.me()) {
+            let seen = self.reader(member, target).await?;
+            least = Some(least.map_or(seen, |least| if reached(seen, least) { least } else { seen }));
+        }
+        if let Some(least) = least {
+            self.stream.behind.store(least, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Waits until the caller's line is free.
+    #[inline(always)]
+    pub async fn line_free(&self) -> Result<()> {
+        self.others(word(self.op.wrapping_sub(LINES as u32 - 1), 0)).await
+    }
+
+    /// Waits until the caller's set is free, and with it the line.
+    #[inline(always)]
+    pub async fn set_free(&self) -> Result<()> {
+        self.others(word(self.op.wrapping_sub(self.team.config().sets as u32 - 1), 0)).await
+    }
+
+    /// Waits until all others are through with what the slot of `step` held before, where a reader counts one step per slot. For the first
+    /// time: until the set is free.
+    #[inline(always)]
+    pub async fn slot_free(&self, step: u32) -> Result<()> {
+        match step.checked_sub(self.depth()) {
+            None if step == 0 => self.set_free().await,
+            None => Ok(()),
+            Some(before) => self.others(word(self.op, before + 1)).await,
+        }
+    }
+
+    /// Says what is known from another source: all others have begun this operation.
+    #[inline(always)]
+    pub fn met(&self) {
+        let now = word(self.op, 0);
+        if !self.known(now) {
+            self.stream.behind.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the operation on the caller's side.
+    #[inline(always)]
+    pub fn finish(mut self) {
+        self.over();
+        self.finished = true;
+    }
+
+    /// Ends the operation as a reader, then waits until all others have done so too: they have read the caller's own memory.
+    pub async fn finish_together(self) -> Result<()> {
+        let next = word(self.op.wrapping_add(1), 0);
+        // SYNC(read): as in `acknowledge`.
+        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
+        self.others(next).await?;
+        self.finish();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn over(&mut self) {
+        let next = self.op.wrapping_add(1);
+        // SYNC(read): releases the reads of this operation.
+        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), word(next, 0));
+        self.stream.next.store(next, Ordering::Relaxed);
+        self.stream.busy.store(false, Ordering::Relaxed);
+    }
+
+    /// An error that says how far an operation may go: steps are counted in 32 bits.
+    pub fn steps(&self, count: usize) -> Result<u32> {
+        u32::try_from(count).ok().filter(|&steps| steps < u32::MAX / 2).ok_or(Error::NoMemory(count))
+    }
+}
+
+impl Drop for Turn<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !self.finished {
+            self.team.fail();
+        }
+    }
+}

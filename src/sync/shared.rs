@@ -1,0 +1,21 @@
+//! What lies in memory that processes share: 64-bit words, and the contents that they guard.
+//!
+//! Words are found by address, in memory that starts as zeros. Under the model checker (`--cfg loom`) the checker's atomics
+//! stand in for them, kept in a table by address; contents keep their bytes in the real memory, and each access is
+//! reported to the checker, which finds those that no release and acquire put in order.
+
+pub use crate::sync::atomic::{Ordering, fence};
+#[cfg(loom)]
+pub use crate::sync::model::{SharedU64, will_read, will_write};
+#[cfg(not(loom))]
+pub use std::sync::atomic::AtomicU64 as SharedU64;
+
+/// Tells the model checker that the contents at `_at` are about to be read.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn will_read(_at: *const u8) {}
+
+/// Tells the model checker that the contents at `_at` are about to be written.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn will_write(_at: *const u8) {}

@@ -1,0 +1,149 @@
+//! How to wait for a peer.
+//!
+//! A future spins for a while within its poll, then returns. The executor of a blocking operation makes progress elsewhere,
+//! polls again, and after each vain poll asks its [`Patience`] what to do before the next.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The longest sleep: whoever sleeps must look after other communication now and then.
+pub const LONGEST_SLEEP_NS: u32 = 1_000_000;
+
+/// What a blocking operation does while it waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Spin; sleep where there are more processes than cores.
+    #[default]
+    Auto,
+    /// Spin for ever.
+    Spin,
+    /// Give the core away after each vain look.
+    Yield,
+    /// Sleep soon.
+    Block,
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Mode, String> {
+        match text {
+            "auto" => Ok(Mode::Auto),
+            "spin" => Ok(Mode::Spin),
+            "yield" => Ok(Mode::Yield),
+            "block" => Ok(Mode::Block),
+            _ => Err(format!("'{text}' is no way of waiting; accepted: auto, spin, yield, block")),
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Auto => "auto",
+            Mode::Spin => "spin",
+            Mode::Yield => "yield",
+            Mode::Block => "block",
+        })
+    }
+}
+
+/// How to wait; the same for all members of a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What to do.
+    pub mode: Mode,
+    /// There are more processes than cores.
+    pub crowded: bool,
+    /// Looks at a word within one poll of a blocking operation.
+    pub spin: u32,
+}
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting { mode: Mode::Auto, crowded: false, spin: 500 }
+    }
+}
+
+/// What to do after a vain poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// Nothing.
+    None,
+    /// Give the core away.
+    Yield,
+    /// Sleep until the awaited word changes.
+    Sleep,
+}
+
+/// Vain polls in a row of an `auto` wait that yield before one sleeps.
+const YIELDS: u32 = 16;
+/// Vain polls in a row of a `block` wait that do nothing before one sleeps.
+const LOOKS: u32 = 2;
+
+impl Waiting {
+    /// Whether members may sleep, so that writers have to wake them.
+    pub fn may_sleep(&self) -> bool {
+        match self.mode {
+            Mode::Auto => self.crowded,
+            Mode::Block => true,
+            Mode::Spin | Mode::Yield => false,
+        }
+    }
+
+    /// Looks within one poll: few where the awaited process may need this core.
+    pub fn looks(&self) -> u32 {
+        match self.mode {
+            Mode::Spin => self.spin,
+            Mode::Yield => self.spin.min(50),
+            Mode::Auto | Mode::Block if self.crowded => self.spin.min(50),
+            Mode::Auto | Mode::Block => self.spin,
+        }
+        .max(1)
+    }
+}
+
+/// The state of one blocking wait: vain polls in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience(u32);
+
+impl Patience {
+    /// What to do after one more vain poll.
+    pub fn next(&mut self, waiting: &Waiting) -> Pause {
+        self.0 = self.0.saturating_add(1);
+        match waiting.mode {
+            Mode::Spin => Pause::None,
+            Mode::Yield => Pause::Yield,
+            Mode::Auto if !waiting.crowded => Pause::None,
+            Mode::Auto if self.0 <= YIELDS => Pause::Yield,
+            Mode::Block if self.0 <= LOOKS => Pause::None,
+            Mode::Auto | Mode::Block => Pause::Sleep,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_read_as_they_are_written() {
+        for mode in [Mode::Auto, Mode::Spin, Mode::Yield, Mode::Block] {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        assert!("Spin".parse::<Mode>().unwrap_err().contains("accepted: auto, spin, yield, block"));
+    }
+
+    #[test]
+    fn only_who_may_sleep_does() {
+        for mode in [Mode::Auto, Mode::Spin, Mode::Yield, Mode::Block] {
+            for crowded in [false, true] {
+                let waiting = Waiting { mode, crowded, spin: 0 };
+                let mut patience = Patience::default();
+                let slept = (0..1000).any(|_| patience.next(&waiting) == Pause::Sleep);
+                assert_eq!(slept, waiting.may_sleep(), "{waiting:?}");
+                assert!(waiting.looks() >= 1);
+            }
+        }
+    }
+}
