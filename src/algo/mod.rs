@@ -41,6 +41,9 @@ impl<E> Copy for Stage<'_, E> {}
 /// Posts that are waited for together; more than a handful spill to the heap.
 pub type Posts<'a, E> = SmallVec<[<E as Endpoint>::Post<'a>; 4]>;
 
+/// The receive and the send of one exchange; none where nothing is to be moved.
+type Pair<'a, E> = [Option<<E as Endpoint>::Post<'a>>; 2];
+
 impl<'a, E: Endpoint> Stage<'a, E> {
     /// The stage of the group `members`, in which the caller is number `me`. The algorithm may use `tag` and the phase
     /// after it.

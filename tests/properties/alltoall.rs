@@ -87,12 +87,9 @@ fn sweep(equal: bool, mut each: impl FnMut(u64, &[Vec<usize>], bool)) {
             let mut lens = vec![vec![0; size]; size];
             lens.iter_mut().flatten().for_each(|len| *len = rng.below(bound) * rng.below(2));
             each(rng.bits(), &lens, false);
-            for i in 0..size {
-                for j in 0..i {
-                    lens[i][j] = lens[j][i];
-                }
-            }
-            each(rng.bits(), &lens, true);
+            let symmetric: Vec<Vec<usize>> =
+                (0..size).map(|i| (0..size).map(|j| lens[i.min(j)][i.max(j)]).collect()).collect();
+            each(rng.bits(), &symmetric, true);
         }
     }
 }

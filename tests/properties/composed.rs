@@ -2,7 +2,7 @@
 
 use super::allgather::Allgather;
 use super::blocks::{check, contents, no_empty_message, send, user_blocks};
-use super::data::UserStream;
+use super::data::{UserStream, bytes};
 use super::team::Team;
 use coll_rust::algo::alltoall::{linear::linear, pairwise::pairwise};
 use coll_rust::algo::data::{Block, Grouped, Packed, Plain, Role, read, transfer, write};
@@ -10,7 +10,7 @@ use coll_rust::algo::gather::knomial::knomial as gather;
 use coll_rust::algo::scatter::knomial::knomial as scatter;
 use coll_rust::endpoint::{Blocks, Endpoint, Stream, TempBuffer};
 use coll_rust::pattern::lengths::Lengths;
-use coll_rust::sim::{Rng, SimBlocks, World};
+use coll_rust::sim::{Rng, SimBlocks, SimStream, World};
 
 /// `ranks` ranks in `count` groups: runs of ranks, or any; some may be empty.
 fn groups(rng: &mut Rng, ranks: usize, count: usize) -> Vec<Vec<usize>> {
@@ -141,9 +141,9 @@ fn views_show_the_same_bytes() {
                 let lengths = Lengths::each((0..4).map(|g| grouped.len(g)));
                 let temp = ep.temp(lengths.total())?;
                 let packed = Packed { ep: &ep, span: temp.span(), lengths: &lengths };
-                for member in 0..4 {
+                for (member, ranks) in groups_ref.iter().enumerate() {
                     let (group, copy) = (Block { blocks: &grouped, member }, Block { blocks: &packed, member });
-                    let expected: Vec<u8> = groups_ref[member].iter().flat_map(|&m| data_ref[m].clone()).collect();
+                    let expected: Vec<u8> = ranks.iter().flat_map(|&m| data_ref[m].clone()).collect();
                     assert_eq!(group.len(), expected.len());
                     transfer(&ep, &group, &copy)?;
                     let span = copy.direct().unwrap();
@@ -165,5 +165,19 @@ fn views_show_the_same_bytes() {
             })
             .unwrap();
         check(&blocks, &data, "after writing what was read");
+    }
+}
+
+#[test]
+fn long_streams_are_copied_in_pieces() {
+    // Two layouts, of which neither is one run, and lengths around the size of a piece.
+    for (seed, len) in (0..).zip([1, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 200_000]) {
+        let data = bytes(&mut Rng::new(seed), len);
+        let (from, to) = (SimStream::strided(&data, 7, 9), SimStream::strided(&vec![0; len], 30, 31));
+        let (from_ref, to_ref) = (&from, &to);
+        let stats = World::new(1).run_seed(seed, |ep| async move { transfer(&ep, from_ref, to_ref) }).unwrap();
+        assert!(to.contents() == data && from.contents() == data, "{len} bytes");
+        assert!(to.gaps_intact());
+        assert_eq!(stats.temp_peak, [len.min(64 << 10)]);
     }
 }

@@ -7,7 +7,7 @@
 //! Memory: `posts` + 1 buffers of the longest block that is not direct. Requirements: none.
 
 use crate::algo::data::{Block, Pool, Staged, contribute};
-use crate::algo::{Stage, join};
+use crate::algo::{Pair, Stage, join};
 use crate::endpoint::{Blocks, Endpoint, Result, Span, Stream};
 use crate::pattern::Member;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub async fn linear<E: Endpoint, S: Stream, B: Blocks>(
     contribute(stage.ep(), own, into, me)?;
     let mut pool = Pool::for_blocks(stage.ep(), into, 0..size);
     let out: Span = pool.outgoing(&Block { blocks: into, member: me })?.span;
-    let mut open: VecDeque<(Member, Staged, [Option<E::Post<'_>>; 2])> = VecDeque::with_capacity(posts.min(size));
+    let mut open: VecDeque<(Member, Staged, Pair<'_, E>)> = VecDeque::with_capacity(posts.min(size));
     let mut rounds = 1..size;
     loop {
         while open.len() < posts.max(1)

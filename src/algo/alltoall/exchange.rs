@@ -1,7 +1,7 @@
 //! What linear and pairwise share: a message to and from every other member, a bounded number of them at a time.
 
 use crate::algo::data::{Block, Pool, Staged, transfer};
-use crate::algo::{Stage, join};
+use crate::algo::{Pair, Stage, join};
 use crate::endpoint::{Blocks, Endpoint, Result};
 use crate::pattern::{Member, tournament};
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ struct Round<'a, E: Endpoint + 'a> {
     from: Member,
     incoming: Staged,
     outgoing: Staged,
-    posts: [Option<E::Post<'a>>; 2],
+    posts: Pair<'a, E>,
 }
 
 /// Exchanges all blocks, with up to `posts` rounds under way at a time. In round i a member sends to the one i further

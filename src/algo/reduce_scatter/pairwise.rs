@@ -10,7 +10,7 @@
 
 use super::settle;
 use crate::algo::reduce::{Value, Work};
-use crate::algo::{Stage, join};
+use crate::algo::{Pair, Stage, join};
 use crate::endpoint::{Endpoint, Result, Span};
 use crate::pattern::Member;
 use crate::pattern::lengths::Lengths;
@@ -25,7 +25,7 @@ pub async fn pairwise<E: Endpoint>(stage: &Stage<'_, E>, mine: Span, lengths: &L
     let mut work = Work::new(stage.ep(), target.len(), false, None);
     let mut own = Value::borrowed(mine.slice(lengths.get(me)));
     let mut below: Option<Value> = None;
-    let mut open: VecDeque<(Member, Span, [Option<E::Post<'_>>; 2])> = VecDeque::with_capacity(AHEAD);
+    let mut open: VecDeque<(Member, Span, Pair<'_, E>)> = VecDeque::with_capacity(AHEAD);
     let mut steps = 1..size;
     loop {
         while open.len() < AHEAD
