@@ -81,7 +81,9 @@ struct Found {
 pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     enough(comm)?;
     let settings = args.what.settings(comm.size())?;
-    let plan = args.how.plan(comm)?;
+    let mut plan = args.how.plan(comm)?;
+    // The time limit is of the case, with all its setups.
+    plan.budget /= f64::from(args.setups);
     comm.agree(components(args))?;
     try_out(&variant(comm, &args.a)?, &settings)?;
     let files = &args.files;

@@ -197,7 +197,8 @@ fn notes(row: &Row) -> String {
     if row.dubious() {
         parts.push("UNRESOLVED: clock and timer alone are more than half of the mean".to_owned());
     }
-    parts.extend(row.notes.iter().cloned());
+    // The engine says that, too, in a longer sentence.
+    parts.extend(row.notes.iter().filter(|note| row.summary.is_some() || !note.starts_with("no valid call")).cloned());
     parts.join("; ")
 }
 
