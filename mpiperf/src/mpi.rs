@@ -150,6 +150,15 @@ impl Comm {
         call!(MPI_Recv(data.as_mut_ptr().cast(), bytes, byte(), from as c_int, tag, self.raw, ignore))
     }
 
+    /// Whether a message of `from` is there to be received.
+    pub fn arrived(&self, from: usize, tag: c_int) -> Result<bool> {
+        let mut there: c_int = 0;
+        // SAFETY: a constant of the library.
+        let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
+        call!(MPI_Iprobe(from as c_int, tag, self.raw, &mut there, ignore))?;
+        Ok(there != 0)
+    }
+
     /// Broadcasts plain values from `root`. Collective.
     pub fn bcast<T: Plain>(&self, data: &mut [T], root: usize) -> Result<()> {
         let bytes = size_of_val(data) as c_int;

@@ -4,9 +4,8 @@ use std::os::raw::c_int;
 use std::time::Duration;
 
 use super::fit::Point;
-use crate::call;
 use crate::error::Result;
-use crate::mpi::{Comm, ffi};
+use crate::mpi::Comm;
 
 /// Exchanges without a shorter round trip after which the search ends (d).
 const PATIENCE: u32 = 100;
@@ -120,16 +119,10 @@ pub(super) fn in_turn(comm: &Comm, now: impl Fn() -> f64) -> Result<Option<Searc
 
 /// Waits for rank 0's sign without burning the core.
 fn wait_for_turn(comm: &Comm) -> Result<()> {
-    let mut there: c_int = 0;
-    // SAFETY: a constant of the library.
-    let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
-    loop {
-        call!(MPI_Iprobe(0, TURN, comm.raw(), &mut there, ignore))?;
-        if there != 0 {
-            return comm.recv(&mut [0u8], 0, TURN);
-        }
+    while !comm.arrived(0, TURN)? {
         std::thread::sleep(Duration::from_micros(50));
     }
+    comm.recv(&mut [0u8], 0, TURN)
 }
 
 #[cfg(test)]

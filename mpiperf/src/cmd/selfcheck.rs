@@ -21,10 +21,10 @@ const NOTHING: f64 = 0.2e-6;
 const SHARE: f64 = 0.01;
 /// … or this time, seconds.
 const SLACK: f64 = 1e-6;
-/// Share of what the broadcast of known cost takes by which the measured time may differ, beside a sleeper's wake-up …
+/// Share of what the broadcast of known cost takes by which the measured time may differ, beside two sleepers' wake-up …
 const BROADCAST_SHARE: f64 = 0.02;
 /// … of this long, seconds.
-const WAKE_UP: f64 = 100e-6;
+const WAKE_UP: f64 = 200e-6;
 
 /// The command line of `mpiperf selfcheck`.
 #[derive(Debug, Clone, clap::Args)]
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long)]
     pub waiting_error: bool,
     /// What a message of that broadcast costs, in microseconds
-    #[arg(long, default_value_t = 2000.0)]
+    #[arg(long, default_value_t = 5000.0)]
     pub cost: f64,
     /// Calls of the ordinary loop
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -1,6 +1,7 @@
 //! Cases whose time is known beforehand: they measure the measurement.
 
 use std::os::raw::c_int;
+use std::time::Duration;
 
 use super::{Wait, until};
 use crate::clock::Timer;
@@ -65,7 +66,8 @@ impl Case for WaitNull {
 }
 
 /// A broadcast in which rank 0 sends to each other rank in turn, and each message costs it a known time: it sleeps to an absolute deadline
-/// and sends then. Rank i > 0 has the message after i times the cost, rank 0 is back after p − 1 times.
+/// and sends then. Rank i > 0 has the message after i times the cost, rank 0 is back after p − 1 times. Receivers sleep between
+/// looking for the message, so that the times hold also with fewer cores than ranks.
 pub struct LinearBroadcast {
     comm: Comm,
     timer: Timer,
@@ -75,6 +77,10 @@ pub struct LinearBroadcast {
 }
 
 const TAG: c_int = 7;
+/// Between two looks for the message.
+const NAP: Duration = Duration::from_micros(20);
+/// The sender is awake this long before its deadline, seconds.
+const AWAKE: f64 = 80e-6;
 
 impl LinearBroadcast {
     /// On a duplicate of `comm`, with the cost of a message in seconds. Collective.
@@ -97,11 +103,16 @@ impl Case for LinearBroadcast {
 
     fn run(&mut self) -> Result<()> {
         if self.comm.rank() > 0 {
+            while !self.comm.arrived(0, TAG)? {
+                std::thread::sleep(NAP);
+            }
             return self.comm.recv(&mut self.buffer, 0, TAG);
         }
         let start = self.timer.now();
         for peer in 1..self.comm.size() {
-            until(&self.timer, start + peer as f64 * self.cost, Wait::Sleep);
+            let deadline = start + peer as f64 * self.cost;
+            std::thread::sleep(Duration::from_secs_f64((deadline - AWAKE - self.timer.now()).max(0.0)));
+            until(&self.timer, deadline, Wait::Spin);
             self.comm.send(&self.buffer, peer, TAG)?;
         }
         Ok(())
