@@ -1,6 +1,6 @@
 //! Runs every operation at many settings, a few calls each, and verifies every result.
 //!
-//! `mpiexec -n N verify [quick|full] [OPERATION]`: the last line on rank 0 is "N cases, N failed"; exit status 1 if any failed.
+//! `mpiexec -n N verify [quick|full] [OPERATION]`: the last line on rank 0 is "N cases, N hit known bugs of the library, N failed"; exit status 1 if any failed.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ fn run() -> Result<usize> {
     let mut words = std::env::args().skip(1);
     let full = words.next().is_some_and(|word| word == "full");
     let only = words.next();
-    let (mut cases, mut failed) = (0, 0);
+    let (mut cases, mut failed, mut known) = (0, 0, 0);
     for operation in op::operations() {
         if only.as_ref().is_some_and(|name| name != operation.name) {
             continue;
@@ -50,12 +50,14 @@ fn run() -> Result<usize> {
             match own.agree(check(&measured, &own, &setting)) {
                 Ok(()) => {}
                 // What a library does not have is no failure of the tool.
-                Err(error) if operation.mode == Mode::Persistent && error.to_string().contains("no persistent") => {
+                Err(error) if error.to_string().contains("no persistent") => {
                     cases -= 1;
                     break;
                 }
-                // Verification must find the bug where Open MPI has it.
-                Err(error) if error.to_string().contains("issue 8045") => {}
+                // Verification finds the library's own bugs.
+                Err(error) if ["known bug", "ends the job"].iter().any(|text| error.to_string().contains(text)) => {
+                    known += 1
+                }
                 Err(error) => {
                     failed += 1;
                     if world.rank() == 0 {
@@ -66,7 +68,7 @@ fn run() -> Result<usize> {
         }
     }
     if world.rank() == 0 {
-        println!("{cases} cases, {failed} failed");
+        println!("{cases} cases, {known} hit known bugs of the library, {failed} failed");
     }
     Ok(failed)
 }

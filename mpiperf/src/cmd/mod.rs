@@ -4,6 +4,7 @@ pub mod audit;
 pub mod bench;
 pub mod compare;
 pub mod list;
+pub mod memory;
 pub mod merge;
 pub mod options;
 pub mod plot;
@@ -36,6 +37,8 @@ enum Command {
     Repro(merge::ReproArgs),
     /// Draw results files
     Plot(plot::Args),
+    /// Measure memory, shared memory and descriptors by the number of communicators and ranks (under mpiexec)
+    Memory(memory::Args),
     /// List operations, datatypes and reductions
     List,
     /// Check whether this machine can be trusted to measure (under mpiexec)
@@ -55,6 +58,7 @@ pub fn main() -> i32 {
         Command::Compare(args) => with_mpi(|comm| compare::run(&args, comm)),
         Command::Selfcheck(args) => with_mpi(|comm| selfcheck::run(&args, comm)),
         Command::Audit(args) => with_mpi(|comm| audit::run(&args, comm)),
+        Command::Memory(args) => with_mpi(|comm| memory::run(&args, comm)),
         Command::Merge(args) => alone(|| merge::merge(&args)),
         Command::Repro(args) => alone(|| merge::repro(&args)),
         Command::Plot(args) => alone(|| plot::run(&args)),

@@ -18,7 +18,8 @@ impl World {
     fn new(kind: Kind, datatype: &str, count: usize, reduction: Reduction, base: Base) -> World {
         let layout = Layout::parse(datatype).unwrap();
         let spread = Spread { counts: Counts::Regular, mean: count, seed: 1, size: SIZE };
-        let shapes: Vec<Shape> = (0..SIZE).map(|rank| Shape::new(kind, false, &spread, rank, &Neighbors::default())).collect();
+        let shapes: Vec<Shape> =
+            (0..SIZE).map(|rank| Shape::new(kind, false, &spread, rank, &Neighbors::default())).collect();
         let buffers = shapes.iter().map(|shape| {
             let role = shape.role(true);
             let plan = Plan::new(role.sends * layout.extent, role.receives * layout.extent, 64).unwrap();
@@ -39,10 +40,15 @@ impl World {
         for (from, to) in (0..SIZE).flat_map(|from| (0..SIZE).map(move |to| (from, to))) {
             for i in 0..block {
                 for (at, len) in &self.layout.pieces {
-                    let (source, sink) = ((to * block + i) * self.layout.extent + at, (from * block + i) * self.layout.extent + at);
+                    let (source, sink) =
+                        ((to * block + i) * self.layout.extent + at, (from * block + i) * self.layout.extent + at);
                     unsafe {
                         // SAFETY: within the buffers by the shape.
-                        std::ptr::copy(self.buffers[from].send(1).add(source), self.buffers[to].recv(1).add(sink), *len);
+                        std::ptr::copy(
+                            self.buffers[from].send(1).add(source),
+                            self.buffers[to].recv(1).add(sink),
+                            *len,
+                        );
                     }
                 }
             }

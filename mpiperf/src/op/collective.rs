@@ -9,6 +9,7 @@ use crate::mpi::{Comm, check, ffi, in_place};
 
 use super::buffers::{Buffers, Contents, Plan};
 use super::call::{Arguments, Target, has_persistent, start};
+use super::known::{Circumstances, bug, fatal};
 use super::reduction::{Inputs, Op, Reduction};
 use super::shape::{Neighbors, Shape, Spread};
 use super::table::{Kind, Operation};
@@ -50,11 +51,14 @@ pub struct Collective {
 }
 
 impl Collective {
-    /// A case on `comm`. Collective.
-    pub fn new(comm: &Comm, operation: &'static Operation, setting: &Setting) -> Result<Collective> {
+    /// A case on `comm`, agreed upon on `own`. Collective.
+    pub fn new(comm: &Comm, own: &Comm, operation: &'static Operation, setting: &Setting) -> Result<Collective> {
         check_setting(comm, operation, setting)?;
         let layout = Layout::parse(&setting.datatype)?;
         let count = if operation.sized { layout.count(&setting.datatype, setting.bytes)? } else { 0 };
+        if let Some(reason) = fatal(&crate::mpi::library(), operation.kind, operation.mode, layout.derived()) {
+            return Err(Error::usage(format!("{} with datatype {}: {reason}", operation.name, setting.datatype)));
+        }
         let reduction = Reduction::parse(&setting.reduction)?;
         let mut base = Base::Byte;
         if operation.reduces {
@@ -68,11 +72,11 @@ impl Collective {
         let shape = Shape::new(operation.kind, setting.in_place, &spread, comm.rank(), &neighbors);
         let in_bytes = matches!(operation.kind, Kind::Alltoallw | Kind::NeighborAlltoallw).then_some(layout.extent);
         // Counts differ between ranks, and so may the limit be exceeded on some of them only.
-        let mut arguments = comm.agree(shape.arguments(in_bytes))?;
+        let mut arguments = own.agree(shape.arguments(in_bytes))?;
         let datatype = layout.commit()?;
         arguments.types = vec![datatype.raw(); comm.size().max(neighbors.sources.len()).max(neighbors.targets.len())];
         let op = if operation.reduces { Some(reduction.handle()?) } else { None };
-        let buffers = allocate(comm, operation, setting, &shape, &layout)?;
+        let buffers = allocate(own, operation, setting, &shape, &layout)?;
         let null = std::ptr::null_mut();
         let target = Target {
             send: null,
@@ -245,8 +249,10 @@ impl Case for Collective {
         let contents = Contents { inputs, root, layout: &self.layout };
         let set = self.set(call);
         self.buffers.check(set, self.shape.role(is_root), &contents).map_err(|text| {
-            let trap = if self.operation.reduces { saturation(self.base, self.reduction) } else { "" };
-            Error::Wrong(format!("{}, call {call}, rank {}: {text}{trap}", self.name, self.rank))
+            let Operation { kind, mode, reduces, .. } = *self.operation;
+            let of = Circumstances { kind, mode, reduction: reduces.then_some((self.reduction, self.base)) };
+            let known = bug(&crate::mpi::library(), of);
+            Error::Wrong(format!("{}, call {call}, rank {}: {text}{known}", self.name, self.rank))
         })
     }
 
@@ -265,16 +271,6 @@ impl Case for Collective {
 impl Drop for Collective {
     fn drop(&mut self) {
         let _ = self.free_requests();
-    }
-}
-
-/// What Open MPI is known to get wrong.
-fn saturation(base: Base, reduction: Reduction) -> &'static str {
-    if base.narrow() && reduction == Reduction::Sum && crate::mpi::library().contains("Open MPI") {
-        "; this is a known bug of Open MPI (issue 8045): its component op/avx saturates sums of 8 and 16 bit integers instead of wrapping \
-         around; run with --mca op ^avx, or take another datatype"
-    } else {
-        ""
     }
 }
 

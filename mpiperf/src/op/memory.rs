@@ -44,8 +44,16 @@ fn cgroup(text: &str, root: &Path) -> Option<u64> {
     least
 }
 
+/// Bytes of all ranks together that need no look at the node.
+const LITTLE: f64 = 64e6;
+
 /// Refuses to allocate what this node does not have: `wanted` bytes here, and what the other ranks of the node want. Collective.
 pub fn enough(comm: &Comm, wanted: usize, hint: &str) -> Result<()> {
+    let mut most = [wanted as f64];
+    comm.max(&mut most)?;
+    if most[0] * (comm.size() as f64) < LITTLE {
+        return Ok(());
+    }
     let node = comm.node()?;
     let all: f64 = node.allgather(&[wanted as f64])?.iter().sum();
     let there = available();

@@ -9,6 +9,7 @@ mod call;
 mod collective;
 mod communicator;
 mod content;
+mod known;
 pub mod memory;
 pub mod overlap;
 mod reduction;
@@ -176,7 +177,8 @@ pub fn defined(reduction: &str, datatype: &str) -> bool {
 }
 
 /// Makes the case of a setting on `comm`, which must outlive it. Collective; fails alike on all ranks where the failure is one of
-/// usage, and says how many bytes are wanted where there is too little memory.
+/// usage, and says how many bytes are wanted where there is too little memory. Nothing is communicated on `comm` itself (but
+/// topologies are made from it), so that the first call measured is the first.
 ///
 /// The case expects calls numbered one by one: with [`Cache::Cold`], the buffers of a call are filled long before it.
 pub fn make(comm: &Comm, setting: &Setting) -> Result<Box<dyn Case>> {
@@ -188,8 +190,14 @@ pub fn make(comm: &Comm, setting: &Setting) -> Result<Box<dyn Case>> {
             operation.name
         )));
     }
+    make_beside(comm, &comm.dup()?, setting)
+}
+
+/// As [`make`], with the messages of the tool on `own`, a communicator of the same processes.
+pub fn make_beside(comm: &Comm, own: &Comm, setting: &Setting) -> Result<Box<dyn Case>> {
+    let operation = find(&setting.operation)?;
     if operation.communicator() {
         return Ok(Box::new(communicator::CommCase::new(comm, operation)?));
     }
-    Ok(Box::new(collective::Collective::new(comm, operation, setting)?))
+    Ok(Box::new(collective::Collective::new(comm, own, operation, setting)?))
 }

@@ -72,13 +72,22 @@ fn results_are_not_all_alike() {
 #[test]
 fn what_mpi_defines() {
     let allowed = |reduction: &str, datatype: &str| {
-        Inputs::allowed(Reduction::parse(reduction).unwrap(), reduction, Layout::parse(datatype).unwrap().plain, datatype)
+        Inputs::allowed(
+            Reduction::parse(reduction).unwrap(),
+            reduction,
+            Layout::parse(datatype).unwrap().plain,
+            datatype,
+        )
     };
     assert_eq!(allowed("sum", "double").unwrap(), Base::Double);
     assert_eq!(allowed("affine", "pair").unwrap(), Base::Pair);
-    for (reduction, datatype, hint) in
-        [("band", "float", "sum, prod, max, min"), ("affine", "int32", "pair"), ("sum", "struct", "plain"), ("sum", "byte", "band"), ("max", "char", "plain")]
-    {
+    for (reduction, datatype, hint) in [
+        ("band", "float", "sum, prod, max, min"),
+        ("affine", "int32", "pair"),
+        ("sum", "struct", "plain"),
+        ("sum", "byte", "band"),
+        ("max", "char", "plain"),
+    ] {
         let text = allowed(reduction, datatype).unwrap_err().to_string();
         assert!(text.contains(reduction) && text.contains(datatype) && text.contains(hint), "{text}");
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::os::raw::c_int;
 
 use crate::error::{Error, Result};
+use crate::mpi::ffi::MPI_Aint;
 
 use super::Counts;
 use super::call::Arguments;
@@ -254,7 +255,7 @@ impl Shape {
         let unit = extent.unwrap_or(1);
         let places = |counts: &[usize]| starts(counts).0.iter().map(|at| at * unit).collect::<Vec<_>>();
         let (sds, rds) = (places(&self.sent), places(&self.received));
-        let aints = |places: &[usize]| places.iter().map(|at| *at as isize).collect();
+        let aints = |places: &[usize]| places.iter().map(|at| *at as MPI_Aint).collect();
         Ok(Arguments {
             sn: int(self.single.0)?,
             rn: int(self.single.1)?,

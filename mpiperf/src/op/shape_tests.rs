@@ -39,9 +39,13 @@ fn every_block_received_was_sent() {
     for operation in operations().iter().filter(|operation| operation.sized && !operation.reduces) {
         for counts in EVERY.into_iter().filter(|counts| operation.vector || *counts == Counts::Regular) {
             for in_place in [false, operation.in_place && counts != Counts::Spike] {
-                let neighbors = |rank: usize| Neighbors { sources: vec![(rank + 4) % 5, (rank + 3) % 5], targets: vec![(rank + 1) % 5, (rank + 2) % 5] };
-                let shapes: Vec<Shape> =
-                    (0..size).map(|rank| Shape::new(operation.kind, in_place, &spread(counts, size), rank, &neighbors(rank))).collect();
+                let neighbors = |rank: usize| Neighbors {
+                    sources: vec![(rank + 4) % 5, (rank + 3) % 5],
+                    targets: vec![(rank + 1) % 5, (rank + 2) % 5],
+                };
+                let shapes: Vec<Shape> = (0..size)
+                    .map(|rank| Shape::new(operation.kind, in_place, &spread(counts, size), rank, &neighbors(rank)))
+                    .collect();
                 let resolved = |who, slot| (if let Who::Rank(rank) = who { rank } else { root }, slot);
                 let blocks = |pieces: &[Piece]| -> Vec<((usize, usize), usize)> {
                     let block = |piece: &Piece| match piece.what {
@@ -86,7 +90,8 @@ fn pieces_fit_their_buffers_and_do_not_overlap() {
 
 #[test]
 fn reductions_by_rank() {
-    let shape = |kind, in_place, rank| Shape::new(kind, in_place, &spread(Counts::Linear, 3), rank, &Neighbors::default());
+    let shape =
+        |kind, in_place, rank| Shape::new(kind, in_place, &spread(Counts::Linear, 3), rank, &Neighbors::default());
     let fold = |kind, rank| shape(kind, false, rank).role(true).output.first().map(|piece| piece.what.clone());
     assert_eq!(fold(Kind::Scan, 1), Some(What::Fold(0..2, 0)));
     assert_eq!(fold(Kind::Exscan, 2), Some(What::Fold(0..2, 0)));
@@ -112,13 +117,17 @@ fn arguments_of_calls() {
     let exchange = arguments(Kind::Alltoallw, Some(24));
     assert_eq!((exchange.sns, exchange.sds), (vec![5, 10, 15], vec![0, 120, 360]));
     let neighbor = arguments(Kind::NeighborAlltoallw, Some(8));
-    assert_eq!((neighbor.sns, neighbor.rns, neighbor.sdas, neighbor.rdas), (vec![10, 15], vec![5, 15], vec![0, 80], vec![0, 40]));
+    assert_eq!(
+        (neighbor.sns, neighbor.rns, neighbor.sdas, neighbor.rdas),
+        (vec![10, 15], vec![5, 15], vec![0, 80], vec![0, 40])
+    );
 }
 
 #[test]
 fn what_mpi_cannot_count_is_refused() {
     let large = Spread { mean: 1 << 31, ..spread(Counts::Regular, 2) };
-    let text = Shape::new(Kind::Bcast, false, &large, 0, &Neighbors::default()).arguments(None).err().unwrap().to_string();
+    let text =
+        Shape::new(Kind::Bcast, false, &large, 0, &Neighbors::default()).arguments(None).err().unwrap().to_string();
     assert!(text.contains("2147483648") && text.contains("2147483647"), "{text}");
     let long = Spread { mean: 1 << 30, ..spread(Counts::Regular, 4) };
     assert!(Shape::new(Kind::Allgatherv, false, &long, 0, &Neighbors::default()).arguments(None).is_err());

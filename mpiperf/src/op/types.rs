@@ -69,6 +69,11 @@ impl Base {
         matches!(self, Base::Int8 | Base::Uint8 | Base::Int16 | Base::Uint16)
     }
 
+    /// Unsigned integers.
+    pub fn unsigned(self) -> bool {
+        matches!(self, Base::Uint8 | Base::Uint16 | Base::Uint32 | Base::Uint64)
+    }
+
     /// A value in words, from its bytes.
     pub fn show(self, bytes: &[u8]) -> String {
         macro_rules! number {
@@ -212,6 +217,11 @@ impl Layout {
         Ok(Layout { size: pieces.iter().map(|piece| piece.1).sum(), extent, pieces, holes, plain, base, form })
     }
 
+    /// Whether it has a handle of its own.
+    pub fn derived(&self) -> bool {
+        self.plain.is_none_or(|base| base == Base::Pair)
+    }
+
     /// Whether elements lie side by side in packed order.
     pub fn dense(&self) -> bool {
         self.size == self.extent && self.pieces.is_sorted()
@@ -268,9 +278,9 @@ impl Layout {
                 let mut bare = new;
                 call!(MPI_Type_create_struct(3, lengths.as_ptr(), places.as_ptr(), types.as_ptr(), &mut bare))?;
                 let bare = Datatype { raw: bare, owned: true };
-                call!(MPI_Type_create_resized(bare.raw, 0, self.extent as isize, &mut new))?;
+                call!(MPI_Type_create_resized(bare.raw, 0, self.extent as ffi::MPI_Aint, &mut new))?;
             }
-            Form::Resized(extent) => call!(MPI_Type_create_resized(base, 0, extent as isize, &mut new))?,
+            Form::Resized(extent) => call!(MPI_Type_create_resized(base, 0, extent as ffi::MPI_Aint, &mut new))?,
         }
         let mut new = Datatype { raw: new, owned: true };
         call!(MPI_Type_commit(&mut new.raw))?;
