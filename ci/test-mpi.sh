@@ -235,6 +235,7 @@ SETTINGS
 job real 3 $all "" 300 persist --iterations $restarts
 job real 2 $all "levels=none bcast_segment_size=1k reduce_segment_size=1k allreduce_segment_size=1k" 300 persist --iterations 500
 job synthetic/core 8 $all "" 300 persist --iterations 300
+job real 3 bcast,reduce,allreduce "" 60 retain
 job real 3 $all "" 200 outstanding
 job synthetic/core 8 $all "" 300 outstanding --rounds 2
 job real 2 $all "flow_limit=1" 200 outstanding --rounds 2

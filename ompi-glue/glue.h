@@ -218,7 +218,7 @@ void cr_request_discard(struct ompi_request_t *request);
 int cr_modex_put(const char *text);
 int cr_modex_get(const struct cr_proc *name, char **text);
 
-void cr_print(const char *text);                           /* one message to standard error, without a prefix */
+void cr_print(const char *text);                           /* to standard error as it is, newline included */
 void cr_abort(struct ompi_communicator_t *comm, int code); /* does not return */
 
 #endif

@@ -279,7 +279,7 @@ int cr_modex_get(const struct cr_proc *name, char **text)
 
 void cr_print(const char *text)
 {
-    (void) fprintf(stderr, "%s\n", text);
+    (void) fputs(text, stderr); /* in one write, unlike fprintf: the output of several ranks is not mixed within a line */
 }
 
 void cr_abort(struct ompi_communicator_t *comm, int code)

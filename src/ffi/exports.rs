@@ -55,7 +55,9 @@ pub extern "C" fn cr_component_close() {
     guard(|| {
         engine::close();
         if startup::config().is_ok_and(|c| c.report) && startup::was_used() {
-            startup::print(counters::report(&format!("rank {}", placement::own_name().rank)).trim_end());
+            let report = counters::report(&format!("rank {}", placement::own_name().rank));
+            // Line by line: a pipe takes a page at once, at most.
+            report.lines().for_each(startup::print);
         }
         0
     });

@@ -119,9 +119,9 @@ pub fn card(process: &cr_proc) -> Result<String, i32> {
     }
 }
 
-/// Prints a message to standard error.
+/// Prints a message to standard error, in one piece.
 pub fn print(message: &str) {
-    if let Ok(text) = CString::new(message.replace('\0', " ")) {
+    if let Ok(text) = CString::new(message.replace('\0', " ") + "\n") {
         // SAFETY: a NUL-terminated string.
         unsafe { glue::cr_print(text.as_ptr()) };
     }
