@@ -10,8 +10,10 @@ use crate::mpi::Comm;
 use crate::op::{Call, Case};
 use crate::stats::median;
 
-/// Calls that get a fault where not all do: one in each of the first three stages.
+/// Calls that get a fault where not all do: one in each of the first three stages …
 const SPOTS: [u64; 3] = [6, 14, 22];
+/// … and, where they must begin in time, the first of each, which has nothing before it that could make it late.
+const FIRST_SPOTS: [u64; 3] = [4, 12, 20];
 /// 64-bit words broadcast.
 const WORDS: usize = 32;
 /// A known delay must be found within this share of it …
@@ -73,7 +75,8 @@ impl Probe {
     }
 
     fn hit(&self) -> bool {
-        SPOTS.contains(&self.number)
+        let spots = if matches!(self.fault, Fault::Overrun(_)) { FIRST_SPOTS } else { SPOTS };
+        spots.contains(&self.number)
     }
 
     fn content(&self, word: usize) -> u64 {
@@ -262,10 +265,11 @@ fn judge_delay(samples: &[Sample], victim: usize, delay: f64) -> Finding {
 
 /// None of the calls with the fault must count, and the right reason must be given.
 fn judge_flags(samples: &[Sample], victim: usize, seconds: f64, verdict: Verdict) -> Finding {
-    let what = if verdict == Verdict::Late { "is not ready in time" } else { "comes back late" };
-    let injected = format!("rank {victim} {what} in {} calls, by {:.0} µs", SPOTS.len(), seconds * 1e6);
+    let (what, spots) =
+        if verdict == Verdict::Late { ("is not ready in time", SPOTS) } else { ("comes back late", FIRST_SPOTS) };
+    let injected = format!("rank {victim} {what} in {} calls, by {:.0} µs", spots.len(), seconds * 1e6);
     let seen: Vec<Option<Verdict>> =
-        SPOTS.iter().map(|spot| samples.iter().find(|s| s.call == *spot).map(|s| s.verdict)).collect();
+        spots.iter().map(|spot| samples.iter().find(|s| s.call == *spot).map(|s| s.verdict)).collect();
     let flagged = seen.iter().filter(|found| **found == Some(verdict)).count();
     // On a busy machine a call may be wrong for two reasons, of which one is given.
     let counted = seen.iter().filter(|found| !matches!(found, Some(Verdict::Late | Verdict::Long))).count();
@@ -329,7 +333,7 @@ mod tests {
         assert!(judge_flags(&all(Verdict::Late), 1, 1e-2, Verdict::Late).noticed);
         assert!(!judge_flags(&all(Verdict::Long), 1, 1e-2, Verdict::Late).noticed);
         let mut one = all(Verdict::Long);
-        one[14].verdict = Verdict::Correct;
+        one[12].verdict = Verdict::Correct;
         assert!(!judge_flags(&one, 1, 1e-2, Verdict::Long).noticed);
         assert!(!judge_flags(&one[..20], 1, 1e-2, Verdict::Long).noticed);
     }
