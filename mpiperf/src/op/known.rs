@@ -19,6 +19,7 @@ pub struct Circumstances {
 /// The known bug of this library that explains a wrong result, and what to do; empty if there is none.
 pub fn bug(library: &str, of: Circumstances) -> &'static str {
     let (open_mpi, mpich) = (library.contains("Open MPI"), library.contains("MPICH"));
+    let copies_early = matches!(of.kind, Kind::Gather | Kind::Scatter | Kind::Allgather);
     match of.reduction {
         Some((Reduction::Sum, base)) if open_mpi && base.narrow() => {
             "; this is a known bug of Open MPI (issue 8045): its component op/avx saturates sums of 8 and 16 bit integers instead of \
@@ -28,9 +29,9 @@ pub fn bug(library: &str, of: Circumstances) -> &'static str {
             "; this is a known bug of MPICH 4.0 (issue 6083): it compares unsigned integers as signed ones; take a signed datatype, or \
              a later MPICH"
         }
-        None if mpich && of.mode == Mode::Persistent && matches!(of.kind, Kind::Gather | Kind::Scatter) => {
-            "; this is a known bug of MPICH before 4.3 (issue 7078): the root copies its own block when the request is made instead of \
-             when it is started; take the v operation, or a later MPICH"
+        None if (mpich || library.contains("Intel")) && of.mode == Mode::Persistent && copies_early => {
+            "; this is a known bug of MPICH before 4.3 (issue 7078) and of Intel MPI: a rank's own block is copied when the request is \
+             made instead of when it is started; take the v operation, or a later MPICH"
         }
         _ => "",
     }
@@ -60,6 +61,9 @@ mod tests {
         assert_eq!(reduce("Open MPI v4.1.4", Reduction::Sum, Base::Int32), "");
         assert_eq!(reduce("Open MPI v4.1.4", Reduction::Max, Base::Int8), "");
         assert_eq!(reduce("MPICH Version: 4.0.2", Reduction::Sum, Base::Int8), "");
+        let gather =
+            |mode| bug("Intel(R) MPI Library 2021.17", Circumstances { kind: Kind::Gather, mode, reduction: None });
+        assert!(gather(Mode::Persistent).contains("7078") && gather(Mode::Blocking).is_empty());
         assert!(fatal("MPICH Version: 4.0.2", Kind::Allgather, Mode::Persistent, true).is_some());
         assert!(fatal("MPICH Version: 4.0.2", Kind::Allgather, Mode::Nonblocking, true).is_none());
         assert!(fatal("MPICH Version: 4.2.1", Kind::Allgather, Mode::Persistent, true).is_none());
