@@ -1,0 +1,12 @@
+//! Real processes that share memory: each test starts this program again, once per process, and carries their messages.
+//! What a process does is a function of `cases`, by name. A process that is late is killed, and its test fails.
+
+mod processes {
+    mod cases;
+    mod job;
+
+    mod blocked;
+    mod faults;
+    mod life;
+    mod load;
+}

@@ -1,0 +1,124 @@
+//! Processes that die, and folders that are full.
+
+use std::ffi::CString;
+use std::io;
+
+use coll_rust::shm::group::Draft;
+use coll_rust::shm::memory::Memory;
+use coll_rust::shm::pool::PAGE;
+
+use super::cases::{self, check_controls, eventually, fill, filled, group, member};
+use super::job::{Folder, Job, run, skipped};
+
+const VICTIM: usize = 1;
+
+#[test]
+fn a_killed_process_leaves_nothing() {
+    run("killed", 3, "memfd").but(&[VICTIM]);
+    let folder = Folder::new("killed");
+    run("killed", 3, folder.name()).but(&[VICTIM]);
+    assert!(folder.files().is_empty());
+}
+
+pub fn killed(job: &mut Job) {
+    let pool = cases::pool(job, 64 * PAGE as u64).unwrap();
+    let group = member(group(job, Some(&pool), &[0, 1, 2]));
+    check_controls(job, &group, 3);
+    if job.rank == VICTIM {
+        // SAFETY: this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+    // It is a zombie until the test waits for it.
+    eventually("the death is seen", || group.is_dead(VICTIM));
+    let other = 2 - job.rank;
+    assert!(!group.is_dead(other) && !group.is_dead(job.rank));
+    // What it wrote stays.
+    assert!(filled(group.control(VICTIM), PAGE, 3 + VICTIM as u64));
+    group.lease(40 * PAGE).unwrap();
+    job.barrier();
+    drop(group);
+    job.barrier();
+    // The dead one never announces that it is through with them; when they are needed, they are free all the same.
+    assert_eq!(pool.usage().leased, 41 * PAGE as u64);
+    let drafts: Vec<_> = (0..50).map(|_| pool.prepare(false).unwrap()).collect();
+    assert_eq!(pool.usage().groups, 50);
+    drafts.into_iter().for_each(Draft::give_up);
+    assert_eq!(pool.usage().leased, 0);
+    job.barrier();
+}
+
+/// A folder of 1 MiB for the calling thread and what it starts. `None`: not allowed here.
+fn small(folder: &Folder) -> io::Result<()> {
+    let path = CString::new(folder.name()).unwrap();
+    let done = |code: i32| if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: this thread gets mounts of its own, and changes only those.
+    unsafe {
+        done(libc::unshare(libc::CLONE_NEWNS))?;
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        done(libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()))?;
+        done(libc::mount(c"none".as_ptr(), path.as_ptr(), c"tmpfs".as_ptr(), 0, c"size=1m".as_ptr().cast()))
+    }
+}
+
+#[test]
+fn a_full_folder_is_an_error_in_time() {
+    let folder = Folder::new("full");
+    let ran = std::thread::scope(|scope| {
+        let there = || small(&folder).map(|()| run("full", 2, folder.name()).well());
+        scope.spawn(there).join().unwrap()
+    });
+    if let Err(error) = ran {
+        skipped("a_full_folder_is_an_error_in_time", error);
+    }
+}
+
+pub fn full(job: &mut Job) {
+    const BYTES: usize = 150_000;
+    let pool = cases::pool(job, 64 << 20).unwrap();
+    let first = member(group(job, Some(&pool), &[0, 1]));
+    check_controls(job, &first, 5);
+    let mut leases = Vec::new();
+    while let Some((_, at)) = first.lease(BYTES) {
+        fill(at, BYTES, leases.len() as u64);
+        leases.push(at);
+    }
+    assert!(pool.refusal().unwrap().contains("No space left"), "{:?}", pool.refusal());
+    job.barrier();
+    for (stamp, &at) in leases.iter().enumerate() {
+        assert!(filled(at, BYTES, stamp as u64));
+    }
+    let all: u64 = job.all(leases.len().to_le_bytes()).iter().map(|&n| usize::from_le_bytes(n) as u64).sum();
+    assert!((3..7).contains(&all), "{all} leases of {BYTES} bytes in 1 MiB");
+    // What is left holds control blocks still, then nothing; and a pool begun now cannot begin.
+    let mut groups = Vec::new();
+    while let Ok(group) = group(job, Some(&pool), &[0, 1]) {
+        groups.push(group);
+    }
+    assert!(groups.len() < 200);
+    job.barrier();
+    let mut crumbs = 0;
+    while first.lease(1).is_some() {
+        crumbs += 1;
+    }
+    assert!(crumbs < 200);
+    job.barrier();
+    let failure = cases::pool(job, 8 << 20).unwrap_err().to_string();
+    assert!(failure.contains("No space left"), "{failure}");
+    check_names(job);
+    drop((first, groups));
+    job.barrier();
+    assert_eq!(pool.usage().leased, 0);
+    // Used again without asking the folder.
+    let again = member(group(job, Some(&pool), &[0, 1]));
+    let failing = leases.iter().filter(|_| again.lease(BYTES).is_none()).count();
+    assert_eq!(failing, 0);
+    job.barrier();
+}
+
+fn check_names(job: &mut Job) {
+    job.barrier();
+    if let coll_rust::shm::backing::Backing::Folder(folder) = &job.backing {
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    }
+    job.barrier();
+}
