@@ -10,7 +10,7 @@ use coll_rust::algo::gather::knomial::knomial as gather;
 use coll_rust::algo::scatter::knomial::knomial as scatter;
 use coll_rust::endpoint::{Blocks, Endpoint, Stream, TempBuffer};
 use coll_rust::pattern::lengths::Lengths;
-use coll_rust::sim::{Rng, SimBlocks, SimStream, World};
+use coll_rust::sim::{Rng, SimBlocks, SimStream, UnitBuffer, UnitType, World};
 
 /// `ranks` ranks in `count` groups: runs of ranks, or any; some may be empty.
 fn groups(rng: &mut Rng, ranks: usize, count: usize) -> Vec<Vec<usize>> {
@@ -147,13 +147,16 @@ fn views_show_the_same_bytes() {
                     assert_eq!(group.len(), expected.len());
                     transfer(&ep, &group, &copy)?;
                     let span = copy.direct().unwrap();
-                    let seen = coll_rust::sim::UnitBuffer::new(coll_rust::sim::UnitType::BYTE, expected.len());
+                    let seen = UnitBuffer::new(UnitType::BYTE, expected.len());
                     ep.copy(span, seen.span());
                     assert_eq!(seen.data(), expected);
                     // Any part, there and back.
                     let (at, len) = (expected.len() / 3, expected.len() / 2);
                     let part = ep.temp(len)?;
                     read(&ep, &group, at, part.span())?;
+                    let seen = UnitBuffer::new(UnitType::BYTE, len);
+                    ep.copy(part.span(), seen.span());
+                    assert_eq!(seen.data(), expected[at..at + len]);
                     write(&ep, &group, at, part.span())?;
                     copy.pack(at, part.span())?;
                     copy.unpack(at, part.span())?;

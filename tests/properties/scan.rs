@@ -84,7 +84,7 @@ fn recursive_doubling_is_logarithmic() {
         assert_eq!(stats.rounds, if n > 0 { log(p, 2) } else { 0 });
         for &(reduced, lent) in &members {
             assert!(reduced <= 2 * log(p, 2) as usize * n);
-            assert!(lent <= if kind == Scan::Inclusive { 3 * n } else { 4 * n }, "{lent} units lent");
+            assert!(lent <= 3 * n, "{lent} units lent");
         }
     });
 }

@@ -4,7 +4,7 @@
 //! member further up will need is not made: the lower partner is told nothing when its block of 2d is the last one.
 //!
 //! Cost: ⌈log₂ p⌉ steps · n units; one message up for each pair of partners, and one down unless theirs is the last block; up to
-//! 2 ⌈log₂ p⌉ combinations per member. Memory: up to three vectors, and one more for an exclusive scan in place.
+//! 2 ⌈log₂ p⌉ combinations per member. Memory: up to three vectors.
 //! Requirements: none, any number of members; order is kept.
 //! Source: Hillis, Steele: Data parallel algorithms, CACM 1986; with exchanged totals as in MPICH.
 
@@ -20,13 +20,11 @@ pub async fn recursive_doubling<E: Endpoint>(stage: &Stage<'_, E>, kind: Scan, m
         return Ok(());
     }
     let mut work = Work::new(ep, mine.len(), false, None);
-    let in_place = mine.ptr() == target.ptr();
-    // In place, an exclusive scan needs its own value to the end.
-    let result = if kind == Scan::Exclusive && in_place && me > 0 { work.take(false)? } else { target };
     let mut started = kind == Scan::Inclusive;
-    if started && !in_place {
-        ep.copy(mine, result);
+    if started && mine.ptr() != target.ptr() {
+        ep.copy(mine, target);
     }
+    // In place this is the target too, but whenever that is written, the total has moved away or is needed no more.
     let mut total = Value::borrowed(mine);
     let mut distance = 1;
     while distance < size {
@@ -51,15 +49,12 @@ pub async fn recursive_doubling<E: Endpoint>(stage: &Stage<'_, E>, kind: Scan, m
             total = prepend(ep, span, total, &mut work)?;
         }
         if started {
-            ep.reduce(span, result);
+            ep.reduce(span, target);
         } else {
-            ep.copy(span, result);
+            ep.copy(span, target);
             started = true;
         }
         work.give(Value::owned(span));
-    }
-    if result.ptr() != target.ptr() {
-        ep.copy(result, target);
     }
     Ok(())
 }
