@@ -36,7 +36,7 @@ const COMPARE: [Column; 9] = [
     ("b", 9),
     ("±", 9),
     ("b/a", 7),
-    ("interval", 15),
+    ("interval", 17),
 ];
 
 /// Which columns the rows of `run` have.
@@ -254,7 +254,7 @@ mod tests {
             notes: vec![],
         };
         let text = compare_row(&one, &a, &b);
-        assert!(text.contains("1.1000   1.0800..1.1200  slower"), "{text}");
+        assert!(text.contains("1.1000     1.0800..1.1200  slower"), "{text}");
         one.verdict = Verdict::Unresolved;
         assert!(compare_row(&one, &a, &b).contains("unresolved (below 60.00 ns)"));
         (one.ratio, one.verdict) = (None, Verdict::NoData);

@@ -204,7 +204,7 @@ fn chart<DB: DrawingBackend>(
 ) -> Drawn<DB> {
     let mut builder = ChartBuilder::on(area);
     builder.margin(8 * scale).margin_right(22 * scale);
-    builder.x_label_area_size(if described { 44 } else { 22 } * scale).y_label_area_size(78 * scale);
+    builder.x_label_area_size(if described { 44 } else { 22 } * scale).y_label_area_size(70 * scale);
     if let Some(heading) = heading {
         builder.caption(heading, text(15, scale));
     }
@@ -228,6 +228,7 @@ fn chart<DB: DrawingBackend>(
     }
     let log = |v: f64| v.max(f64::MIN_POSITIVE).log10();
     let held = |v: f64| log(v).clamp(y.span.start, y.span.end);
+    // All bands first: none lies over a line.
     for curve in curves {
         let band: Vec<_> = curve.points.iter().filter_map(|p| Some((log(p.x), p.band?))).collect();
         let under = band.iter().rev().map(|(x, (low, _))| (*x, held(*low)));
@@ -238,6 +239,8 @@ fn chart<DB: DrawingBackend>(
             let bar = [(x, held(low)), (x, held(high))];
             chart.draw_series(LineSeries::new(bar, colour(curve.name).mix(0.5).stroke_width(4 * scale)))?;
         }
+    }
+    for curve in curves {
         let line = curve.points.iter().map(|p| (log(p.x), log(p.y)));
         chart.draw_series(LineSeries::new(line.clone(), colour(curve.name).stroke_width(2 * scale)))?;
         for point in line {

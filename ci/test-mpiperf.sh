@@ -1,0 +1,201 @@
+#!/bin/bash
+# Tests the program mpiperf: every command on every MPI library that is there, and what it says to wrong usage. The last line is
+# "N passed, N failed".
+#
+#   ci/test-mpiperf.sh
+#
+#   MPIPERF            the program for mpiexec (default: built by ci/build-mpiperf.sh)
+#   MPIEXEC            launcher (default: mpiexec)
+#   CARGO_TARGET_DIR   cargo's target folder (default: target)
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0
+failed=0
+
+program=${MPIPERF:-$(ci/build-mpiperf.sh | tail -n 1)}
+[ -x "$program" ] || { echo "test-mpiperf: there is no program '$program'" >&2; echo "0 passed, 1 failed"; exit 1; }
+mpiexec=${MPIEXEC:-mpiexec}
+open=()
+if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
+    open=(--oversubscribe --mca btl self,vader --mca mpi_yield_when_idle 1)
+fi
+
+# Runs a command line; keeps what it wrote and how it ended.
+try() {
+    timeout -k 5 60 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null
+    status=$?
+}
+job() {
+    local n=$1
+    shift
+    try "$mpiexec" "${open[@]}" -n "$n" "$program" "$@"
+}
+
+good() {
+    passed=$((passed + 1))
+}
+bad() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+    echo "    exit code $status; standard output and error end with:"
+    tail -n 6 "$scratch/out" "$scratch/err" | sed 's/^/    /'
+}
+
+# Ended well, and standard output has these.
+succeeds() {
+    local what=$1 text
+    shift
+    [ "$status" -eq 0 ] || { bad "$what"; return; }
+    for text in "$@"; do
+        grep -q -- "$text" "$scratch/out" || { bad "$what: no '$text'"; return; }
+    done
+    good
+}
+
+# Ended with a code other than 0 before the time limit, and said why once.
+refuses() {
+    local what=$1 text=$2 times
+    times=$(grep -c "^mpiperf: .*$text" "$scratch/err")
+    case $status in
+    0 | 124 | 137) bad "$what: not refused" ;;
+    *) if [ "$times" -eq 1 ]; then good; else bad "$what: '$text' said $times times"; fi ;;
+    esac
+}
+
+# ---------------------------------------------------------------- without MPI
+
+try "$program" --help
+succeeds "help" Usage: compare
+try "$program" list
+succeeds "list" '^  allreduce ' '^  ibarrier ' '^Reductions'
+try "$program" nothing
+refuses "unknown command" "unrecognized subcommand 'nothing'"
+try "$program" merge "$scratch/none.json"
+refuses "missing file" "none.json"
+echo hello >"$scratch/wrong.json"
+try "$program" plot "$scratch/wrong.json" -o "$scratch/x.svg"
+refuses "file of another kind" "no results file of mpiperf"
+
+# ---------------------------------------------------------------- measuring
+
+few=(--calls 40 --correct 8 --least 4 --time-limit 5)
+job 2 run bcast allreduce barrier --sizes 8,4k "${few[@]}" --ordinary --per-rank --samples --label one \
+    --json "$scratch/one.json" --csv "$scratch/one.csv"
+succeeds "run" 'bcast  *8 B' 'allreduce  *4 KiB' 'barrier  *-' 'rank 1'
+[ "$(wc -l <"$scratch/one.csv")" -ge 16 ] && good || bad "rows of the CSV file"
+python3 - "$scratch/one.json" <<'PYTHON' && good || bad "fields of the JSON file"
+import json, sys
+found = json.load(open(sys.argv[1]))
+about = found["about"]
+assert found["format"] == "mpiperf" and len(found["rows"]) == 5, found["rows"]
+assert about["processes"] == 2 and len(about["ranks"]) == 2 and about["library"] and about["command"], about
+for row in found["rows"]:
+    verdicts = [sample["verdict"] for sample in row["samples"]]
+    assert row["calls"] == len(verdicts) - verdicts.count("first"), row
+    assert (row["summary"] is None) == (verdicts.count("correct") == 0), row
+PYTHON
+job 2 run bcast allreduce barrier --sizes 8,4k "${few[@]}" --ordinary --label one --json "$scratch/two.json"
+succeeds "second run"
+try "$program" repro "$scratch/one.json" "$scratch/two.json"
+succeeds "repro" 'lower than the ordinary loop'
+job 2 run bcast allreduce barrier --sizes 8,4k "${few[@]}" --label other --json "$scratch/three.json"
+try "$program" merge "$scratch/one.json" "$scratch/three.json" --json "$scratch/merged.json"
+succeeds "merge" 'a = one' 'b = other'
+for kind in svg png; do
+    try "$program" plot "$scratch/merged.json" -o "$scratch/picture.$kind"
+    [ -s "$scratch/picture.$kind" ] && succeeds "plot to $kind" || bad "plot to $kind: no picture"
+done
+job 4 run bcast reduce allgatherv neighbor_alltoall comm_dup --sizes 1k --root rotate --counts random --arrival random:20us "${few[@]}"
+succeeds "four ranks" 'allgatherv  *1 KiB' 'comm_dup  *-'
+job 2 run ibcast --sizes 64k --overlap --test-every 5 "${few[@]}"
+succeeds "overlap" 'hidden'
+printf '0 5\n5 0\n' >"$scratch/arrivals"
+job 2 run bcast --sizes 8 --arrival "file:$scratch/arrivals" --sync ring --timer monotonic --cache cold "${few[@]}"
+succeeds "replayed arrivals" 'timer monotonic' 'clock ring'
+if [ ${#open[@]} -gt 0 ]; then
+    job 2 compare bcast --a tuned --b ^tuned --sizes 8 --setups 3 "${few[@]}" --json "$scratch/compared.json"
+    succeeds "compare" 'a = tuned, b = ^tuned' 'bcast  *8 B'
+    job 2 compare bcast --a tuned --b ^nothere --sizes 8
+    refuses "unknown component" "no collective component 'nothere'"
+fi
+
+# ---------------------------------------------------------------- wrong usage
+
+job 2 run broadcast
+refuses "unknown operation" "no operation 'broadcast'"
+job 2 run bcast --sizes 64,8
+refuses "sizes out of order" "8 comes after 64"
+job 2 run bcast --sizes 8,8
+refuses "repeated size" "8 is there twice"
+job 2 run bcast --sizes 900g
+refuses "more memory than there is" "900 GiB are more than"
+job 1 run bcast
+refuses "one process" "nobody to communicate with"
+job 2 run bcast --root 2
+refuses "root beyond the last rank" "ranks end at 1"
+job 2 run bcast --trim 60%
+refuses "wrong share" "from 0 to below 0.5"
+job 2 run bcast --overlap
+refuses "overlap of a blocking operation" "bcast blocks"
+job 2 run bcast --json "$scratch/no/folder.json"
+refuses "file that cannot be written" "cannot be written"
+job 2 run bcast --arrival "file:$scratch/none"
+refuses "file that cannot be read" "cannot be read"
+job 2 compare bcast --a tuned --b tuned --slow-b fast
+refuses "wrong percentage" "must be a percentage"
+
+# A rank that dies ends the job, and nobody waits for it.
+died() {
+    local what=$1 child job start=$SECONDS
+    shift
+    timeout -k 5 60 "$@" run allreduce --sizes 1m --calls 1000000 --correct 1000000 --time-limit 50 >"$scratch/out" 2>"$scratch/err" &
+    job=$!
+    for _ in $(seq 100); do
+        grep -q '^operation' "$scratch/out" && break
+        sleep 0.1
+    done
+    sleep 0.5
+    child=$(descendants "$job" | while read -r pid; do
+        [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "${!#}")" ] && echo "$pid"
+    done | tail -n 1)
+    [ -z "$child" ] || kill -KILL "$child"
+    wait "$job"
+    status=$?
+    # Launchers end with the signal's code, as timeout does: the time tells.
+    if [ -n "$child" ] && [ "$status" -ne 0 ] && [ $((SECONDS - start)) -lt 40 ]; then good; else bad "$what"; fi
+}
+descendants() {
+    local pid
+    for pid in $(pgrep -P "$1"); do
+        echo "$pid"
+        descendants "$pid"
+    done
+}
+died "a rank that dies" "$mpiexec" "${open[@]}" -n 2 "$program"
+
+# ---------------------------------------------------------------- MPICH, if it is there
+
+if [ -z "${MPIPERF:-}" ] && command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null; then
+    if mpich=$(MPICC=mpicc.mpich MPIPERF_PROFILE=dev ci/build-mpiperf.sh 2>"$scratch/build" | tail -n 1) && [ -x "$mpich" ]; then
+        try mpiexec.mpich -n 2 "$mpich" run bcast allreduce barrier --sizes 8,4k "${few[@]}" --json "$scratch/mpich.json"
+        succeeds "MPICH: run" MPICH 'allreduce  *4 KiB'
+        try "$program" merge "$scratch/one.json" "$scratch/mpich.json"
+        succeeds "MPICH beside Open MPI" 'b = MPICH'
+        try mpiexec.mpich -n 2 "$mpich" run broadcast
+        refuses "MPICH: unknown operation" "no operation 'broadcast'"
+        died "MPICH: a rank that dies" mpiexec.mpich -n 2 "$mpich"
+    else
+        status=1
+        tail -n 20 "$scratch/build" >"$scratch/err"
+        bad "MPICH: build"
+    fi
+else
+    echo "MPICH: not here, left out"
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
