@@ -204,9 +204,9 @@ impl Team {
         self.config.fragment * self.config.fragments
     }
 
-    /// Whether reductions of elements of so many bytes fit: an element must fit in a fragment.
+    /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a fragment.
     pub fn fits(&self, element: usize) -> bool {
-        element <= self.config.fragment
+        element <= self.config.fragment / self.size.saturating_sub(1).max(1) / 64 * 64
     }
 
     /// The next operation of a stream, if it is open. Operations of a stream are taken in the same order by all members, each one

@@ -197,6 +197,16 @@ impl<'t> Turn<'t> {
         Reach::new(self.team, &self.control(member).read.word, target, member, self.blocking)
     }
 
+    /// Waits until a member is through with the operation.
+    pub fn over(&self, member: Member) -> Reach<'t> {
+        self.reader(member, word(self.op.wrapping_add(1), 0))
+    }
+
+    /// Waits until all others are through with the steps before `step`.
+    pub async fn all_read(&self, step: u32) -> Result<()> {
+        self.others(word(self.op, step)).await
+    }
+
     /// Whether all others are known to be so far.
     #[inline(always)]
     fn known(&self, target: u64) -> bool {
@@ -256,7 +266,7 @@ impl<'t> Turn<'t> {
     /// Ends the operation on the caller's side.
     #[inline(always)]
     pub fn finish(mut self) {
-        self.over();
+        self.end();
         self.finished = true;
     }
 
@@ -271,7 +281,7 @@ impl<'t> Turn<'t> {
     }
 
     #[inline(always)]
-    fn over(&mut self) {
+    fn end(&mut self) {
         let next = self.op.wrapping_add(1);
         // SYNC(read): releases the reads of this operation.
         self.team.post(&self.control(self.me()).read.word, word(self.op, 0), word(next, 0));

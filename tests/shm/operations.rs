@@ -4,7 +4,7 @@ use super::data::{Affine, bytes, elements, stream};
 use coll_rust::shm::op;
 use coll_rust::shm::team::Team;
 use coll_rust::shm::turn::Turn;
-use coll_rust::sim::Rng;
+use coll_rust::sim::{Rng, SimBlocks};
 
 /// The operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,9 +13,26 @@ pub enum Kind {
     Bcast,
     Reduce,
     Allreduce,
+    Gather,
+    Scatter,
+    Allgather,
+    Alltoall,
+    ReduceScatter,
+    Scan,
 }
 
-pub const KINDS: [Kind; 4] = [Kind::Barrier, Kind::Bcast, Kind::Reduce, Kind::Allreduce];
+pub const KINDS: [Kind; 10] = [
+    Kind::Barrier,
+    Kind::Bcast,
+    Kind::Reduce,
+    Kind::Allreduce,
+    Kind::Gather,
+    Kind::Scatter,
+    Kind::Allgather,
+    Kind::Alltoall,
+    Kind::ReduceScatter,
+    Kind::Scan,
+];
 
 /// One call: which, and the number that all its arguments depend on.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +63,35 @@ pub async fn run(team: &Team, slot: usize, lane: usize, call: Call) {
         Kind::Bcast => bcast(turn, call.id, &mut common, &mut own).await,
         Kind::Reduce => reduce(turn, call.id, &mut common, &mut own, true).await,
         Kind::Allreduce => reduce(turn, call.id, &mut common, &mut own, false).await,
+        Kind::Gather => gather(turn, call.id, &mut common, &mut own).await,
+        Kind::Scatter => scatter(turn, call.id, &mut common, &mut own).await,
+        Kind::Allgather => allgather(turn, call.id, &mut common, &mut own).await,
+        Kind::Alltoall => alltoall(turn, call.id, &mut common, &mut own).await,
+        Kind::ReduceScatter => reduce_scatter(turn, call.id, &mut common, &mut own).await,
+        Kind::Scan => scan(turn, call.id, &mut common, &mut own).await,
     }
+}
+
+/// Lengths of blocks: all equal, or not.
+fn lengths(rng: &mut Rng, count: usize) -> Vec<usize> {
+    let equal = length(rng);
+    let same = rng.chance(128);
+    (0..count).map(|_| if same { equal } else { length(rng) }).collect()
+}
+
+fn blocks(content: &[Vec<u8>], rng: &mut Rng) -> SimBlocks {
+    if rng.chance(128) { SimBlocks::run(content) } else { SimBlocks::scattered(rng, content) }
+}
+
+fn zeros(like: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    like.iter().map(|block| vec![0; block.len()]).collect()
+}
+
+fn check(id: usize, me: usize, blocks: &SimBlocks, expected: &[Vec<u8>]) {
+    for (member, block) in expected.iter().enumerate() {
+        assert!(blocks.contents(member) == *block, "call {id}: block {member} of member {me}");
+    }
+    assert!(blocks.gaps_intact(), "call {id}: member {me}");
 }
 
 fn threshold(rng: &mut Rng) -> usize {
@@ -85,5 +130,123 @@ async fn reduce(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng, root
         (false, false) => vec![0x77; output.len()],
     };
     assert!(*result == expected, "call {id}: member {me} of {size}");
+    assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
+}
+
+async fn gather(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+    let (me, size) = (turn.me(), turn.size());
+    let root = common.below(size);
+    let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
+    let zero_copy = threshold(common);
+    let mine = stream(&expected[me], own);
+    if me != root {
+        return op::gather::send(turn, root, &mine, zero_copy).await.unwrap();
+    }
+    let in_place = own.chance(128);
+    let mut before = zeros(&expected);
+    if in_place {
+        before[me].clone_from(&expected[me]);
+    }
+    let all = blocks(&before, own);
+    op::gather::receive(turn, (!in_place).then_some(&mine), &all, zero_copy).await.unwrap();
+    check(id, me, &all, &expected);
+}
+
+async fn scatter(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+    let (me, size) = (turn.me(), turn.size());
+    let root = common.below(size);
+    let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
+    let mine = stream(&vec![0; expected[me].len()], own);
+    if me != root {
+        op::scatter::receive(turn, root, &mine).await.unwrap();
+    } else {
+        let all = blocks(&expected, own);
+        let in_place = own.chance(128);
+        op::scatter::send(turn, &all, (!in_place).then_some(&mine), threshold(own)).await.unwrap();
+        check(id, me, &all, &expected);
+        if in_place {
+            return;
+        }
+    }
+    assert!(mine.contents() == expected[me] && mine.gaps_intact(), "call {id}: member {me}");
+}
+
+async fn allgather(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+    let (me, size) = (turn.me(), turn.size());
+    let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
+    let zero_copy = threshold(common);
+    let mine = stream(&expected[me], own);
+    let in_place = own.chance(128);
+    let mut before = zeros(&expected);
+    if in_place {
+        before[me].clone_from(&expected[me]);
+    }
+    let all = blocks(&before, own);
+    op::allgather::allgather(turn, (!in_place).then_some(&mine), &all, zero_copy).await.unwrap();
+    check(id, me, &all, &expected);
+}
+
+async fn alltoall(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+    let (me, size) = (turn.me(), turn.size());
+    let in_place = common.chance(64);
+    let table: Vec<Vec<usize>> = (0..size).map(|_| lengths(common, size)).collect();
+    // In place, what a member sends to another is as long as what it gets from there.
+    let len = |from: usize, to: usize| if in_place { table[from.min(to)][from.max(to)] } else { table[from][to] };
+    let block = |from: usize, to: usize| bytes(&[id, from, to], len(from, to));
+    let sent: Vec<_> = (0..size).map(|to| block(me, to)).collect();
+    let mut expected: Vec<_> = (0..size).map(|from| block(from, me)).collect();
+    if in_place {
+        let into = blocks(&sent, own);
+        op::alltoall::alltoall(turn, None::<&SimBlocks>, &into, 0).await.unwrap();
+        return check(id, me, &into, &expected);
+    }
+    let (out, into) = (blocks(&sent, own), blocks(&zeros(&expected), own));
+    op::alltoall::alltoall(turn, Some(&out), &into, threshold(own)).await.unwrap();
+    check(id, me, &out, &sent);
+    // One's own block is the caller's business.
+    expected[me].fill(0);
+    check(id, me, &into, &expected);
+}
+
+async fn reduce_scatter(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+    let (me, size) = (turn.me(), turn.size());
+    let op = Affine { size: [2, 8, 24, 64][common.below(4)] };
+    let counts: Vec<_> = lengths(common, size).iter().map(|n| n / op.size).collect();
+    let total = counts.iter().sum();
+    let operands: Vec<_> = (0..size).map(|m| op.operand(&[id, m], total)).collect();
+    let start = counts[..me].iter().sum::<usize>() * op.size;
+    let mine = start..start + counts[me] * op.size;
+    let expected = op.oracle(&operands)[mine.clone()].to_vec();
+    let mut input = operands[me].clone();
+    let mut output = vec![0x77; mine.len()];
+    let from = elements(&mut input, op.size);
+    let in_place = own.chance(128);
+    let to = if in_place { from } else { elements(&mut output, op.size) };
+    op::reduce_scatter::reduce_scatter(turn, &op, from, |m| counts[m], to).await.unwrap();
+    let result = if in_place { &input[..mine.len()] } else { &output };
+    assert!(*result == expected, "call {id}: member {me} of {size}");
+    assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
+}
+
+async fn scan(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+    let me = turn.me();
+    let op = Affine { size: [2, 8, 24, 64][common.below(4)] };
+    let exclusive = common.chance(128);
+    let count = length(common) / op.size;
+    let operands: Vec<_> = (0..=me).map(|m| op.operand(&[id, m], count)).collect();
+    let mut input = operands[me].clone();
+    let mut output = vec![0x77; input.len()];
+    let from = elements(&mut input, op.size);
+    let in_place = own.chance(128);
+    let to = if in_place { from } else { elements(&mut output, op.size) };
+    op::scan::scan(turn, exclusive, &op, from, to).await.unwrap();
+    let result = if in_place { &input } else { &output };
+    let expected = match (exclusive, me, in_place) {
+        (true, 0, true) => operands[0].clone(),
+        (true, 0, false) => vec![0x77; output.len()],
+        (true, ..) => op.oracle(&operands[..me]),
+        (false, ..) => op.oracle(&operands),
+    };
+    assert!(*result == expected, "call {id}: member {me}");
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
 }

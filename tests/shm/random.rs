@@ -20,7 +20,7 @@ async fn sequence(team: &coll_rust::shm::team::Team, stream: (usize, usize), cal
 #[test]
 fn each_operation_by_itself() {
     for kind in KINDS {
-        for seed in 0..seeds(600) {
+        for seed in 0..seeds(150) {
             let mut rng = Rng::new(hash(&[seed as usize, kind as usize]));
             let size = SIZES[seed as usize % SIZES.len()];
             let world = World::new(size, config(&mut rng));
@@ -34,7 +34,7 @@ fn each_operation_by_itself() {
 
 #[test]
 fn mixed_on_several_streams() {
-    for seed in 0..seeds(1000) {
+    for seed in 0..seeds(300) {
         let mut rng = Rng::new(hash(&[seed as usize, 99]));
         let size = SIZES[seed as usize % SIZES.len()];
         let world = World::new(size, config(&mut rng));

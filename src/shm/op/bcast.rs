@@ -61,7 +61,7 @@ async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, data: &S, ann
         turn.wrote(root, 1).await?;
         let from = announced(&turn, root);
         if from != 0 {
-            fetch(&turn, root, from, data, 0, len).await?;
+            fetch(&turn, root, from, data)?;
             turn.finish();
             return Ok(());
         }

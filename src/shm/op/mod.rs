@@ -4,17 +4,23 @@
 //! Members call an operation with the same arguments in the sense of MPI (root, total bytes, thresholds). What only one of them knows
 //! (whether its data lie in one run of memory, so that others may read them directly) is announced in-band, by the writer.
 
+pub mod allgather;
 pub mod allreduce;
+pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
+mod block;
 pub mod combine;
+pub mod gather;
 pub mod reduce;
+pub mod reduce_scatter;
+pub mod scan;
+pub mod scatter;
 mod shared;
 
 pub use combine::Combine;
 
-use crate::endpoint::{Result, Stream};
-use crate::shm::copy;
+use crate::endpoint::{Result, Span, Stream};
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
@@ -29,20 +35,31 @@ async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
     Ok(())
 }
 
+/// Bytes before a share's contents: an address, and what keeps the contents aligned.
+const HEAD: usize = 16;
+
+/// Writes a number to a free line or slot of the caller's; `to` is aligned to 8 bytes.
+fn put(to: *mut u8, value: u64) {
+    will_write(to);
+    // SAFETY: free, and aligned.
+    unsafe { to.cast::<u64>().write(value) };
+}
+
+/// Reads a number from a line or slot that is published.
+fn get(from: *const u8) -> u64 {
+    will_read(from);
+    // SAFETY: published, and aligned.
+    unsafe { from.cast::<u64>().read() }
+}
+
 /// An announcement: a number in the caller's line, published with its next step.
 fn announce(turn: &Turn<'_>, value: u64) {
-    let to = turn.payload(turn.me());
-    will_write(to);
-    // SAFETY: the line is free, and aligned.
-    unsafe { to.cast::<u64>().write(value) };
+    put(turn.payload(turn.me()), value);
 }
 
 /// What a member has announced with a step that it has published.
 fn announced(turn: &Turn<'_>, member: Member) -> u64 {
-    let from = turn.payload(member);
-    will_read(from);
-    // SAFETY: published, and aligned.
-    unsafe { from.cast::<u64>().read() }
+    get(turn.payload(member))
 }
 
 /// The address for others to read `data` at; 0 if they cannot.
@@ -53,31 +70,24 @@ fn address<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S) -> u64 {
     }
 }
 
-/// Reads `len` bytes at address `from` of a member's private memory to bytes `at..` of `data`.
-async fn fetch<S: Stream + ?Sized>(
-    turn: &Turn<'_>,
-    member: Member,
-    from: u64,
-    data: &S,
-    at: usize,
-    len: usize,
-) -> Result<()> {
-    let memory = turn.team().memory();
+/// Bytes that are read at a time from another member's memory to a stream that has to be unpacked.
+const BOUNCE: usize = 65536;
+
+/// Reads all of `data` at address `from` of a member's private memory, which waits until the caller is through.
+fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &S) -> Result<()> {
+    let (memory, len) = (turn.team().memory(), data.len());
     if let Some(span) = data.direct() {
-        let to = span.slice(at..at + len);
-        // SAFETY: the span's maker promised valid memory; the member waits until we are through.
+        let to = span.slice(0..len);
+        // SAFETY: the span's maker promised valid memory; the member waits.
         return unsafe { memory.fetch(member, from, to.ptr(), len) };
     }
-    turn.set_free().await?;
-    for start in (0..len).step_by(turn.fragment()) {
-        let piece = turn.fragment().min(len - start);
-        let bounce = turn.slot(turn.me(), 0);
-        // SAFETY: the set is free, and this operation publishes nothing of it; the slot holds a fragment.
-        unsafe {
-            will_write(bounce);
-            memory.fetch(member, from + start as u64, bounce, piece)?;
-            copy::unpack(data, at + start, piece, bounce, false)?;
-        }
+    // Not in the caller's queue: others may be reading that.
+    let mut bounce = vec![0_u8; len.min(BOUNCE)];
+    for at in (0..len).step_by(BOUNCE) {
+        let piece = Span::new(bounce.as_mut_ptr(), BOUNCE.min(len - at), 1);
+        // SAFETY: the buffer holds so much; the member waits.
+        unsafe { memory.fetch(member, from + at as u64, piece.ptr(), piece.len()) }?;
+        data.unpack(at, piece)?;
     }
     Ok(())
 }

@@ -1,0 +1,161 @@
+//! Alltoall, with blocks of any lengths and types: each slot is shared by the destinations.
+//!
+//! A block that fits its destination's share of the line travels there. Of others, round k brings the k-th part, as much as a share of
+//! a slot holds; with the first one comes an address to read the block at instead, or 0. Only the two members concerned need
+//! to know the length of a block.
+
+use super::block::{Block, Shares};
+use super::{HEAD, address, fetch, get, put};
+use crate::endpoint::{Blocks, Result};
+use crate::shm::copy;
+use crate::shm::layout::LINE;
+use crate::shm::memory::Member;
+use crate::shm::turn::Turn;
+use smallvec::SmallVec;
+
+/// Where what travels: [`Shares`] are those of the writer.
+#[derive(Clone, Copy)]
+struct Plan {
+    size: usize,
+    fragment: usize,
+}
+
+impl Plan {
+    fn line(self, writer: Member) -> Shares {
+        Shares::new(LINE, self.size, writer, 8)
+    }
+
+    fn slot(self, writer: Member) -> Shares {
+        Shares::new(self.fragment, self.size, writer, 64)
+    }
+
+    fn in_line(self, len: usize) -> bool {
+        len <= self.line(0).each
+    }
+
+    /// Bytes of a block that travel in a round.
+    fn part(self) -> usize {
+        self.slot(0).each - HEAD
+    }
+
+    fn rounds(self, len: usize) -> usize {
+        if self.in_line(len) { len.min(1) } else { len.div_ceil(self.part()) }
+    }
+}
+
+/// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of `into` are sent; then
+/// so it is for all members. From `zero_copy` bytes on, others may read a block directly. One's own block is not moved.
+pub async fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    out: Option<&O>,
+    into: &I,
+    zero_copy: usize,
+) -> Result<()> {
+    match out {
+        Some(out) => exchange(turn, out, into, zero_copy).await,
+        // What is to be sent does not stay unchanged.
+        None => exchange(turn, into, into, usize::MAX).await,
+    }
+}
+
+async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    out: &O,
+    into: &I,
+    zero_copy: usize,
+) -> Result<()> {
+    let (me, size) = (turn.me(), turn.size());
+    let plan = Plan { size, fragment: turn.fragment() };
+    let others = || (me + 1..size).chain(0..me);
+    let away = |m: Member| match out.len(m) >= zero_copy && !plan.in_line(out.len(m)) {
+        true => address(&turn, &Block::new(out, m)),
+        false => 0,
+    };
+    let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
+    let to_send = turn.steps(others().map(rounds_out).max().unwrap_or(0))?;
+    let rounds = turn.steps(others().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
+    let bypass = others().map(|m| into.len(m)).sum::<usize>() >= turn.team().config().bypass_min;
+    let ahead = u32::from(turn.depth() > 1);
+    let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
+    let mut next = 0;
+    for round in 0..rounds {
+        while next < to_send.min(round + 1 + ahead) {
+            send(&turn, plan, out, next, away).await?;
+            next += 1;
+        }
+        for member in others() {
+            let (block, len) = (Block::new(into, member), into.len(member));
+            if round as usize >= plan.rounds(len) || fetched[member / 64] >> (member % 64) & 1 != 0 {
+                continue;
+            }
+            turn.wrote(member, round + 1).await?;
+            if plan.in_line(len) {
+                let from = turn.payload(member).wrapping_add(plan.line(member).at(me));
+                // SAFETY: published, and a share holds so much.
+                unsafe { copy::unpack(&block, 0, len, from, false) }?;
+                continue;
+            }
+            let from = turn.slot(member, round).wrapping_add(plan.slot(member).at(me));
+            let at = round as usize * plan.part();
+            if round == 0 && get(from) != 0 {
+                fetched[member / 64] |= 1 << (member % 64);
+                fetch(&turn, member, get(from), &block)?;
+                continue;
+            }
+            // SAFETY: published, and a share holds so much.
+            unsafe { copy::unpack(&block, at, plan.part().min(len - at), from.wrapping_add(HEAD), bypass) }?;
+        }
+        if round == 0 && others().all(|m| into.len(m) > 0) {
+            turn.met();
+        }
+        // Others may write in more rounds than one knows of.
+        if round + 1 < rounds {
+            turn.acknowledge(round + 1);
+        }
+    }
+    if others().any(|m| away(m) != 0) {
+        return turn.finish_together().await;
+    }
+    turn.finish();
+    Ok(())
+}
+
+/// Publishes the part of round `round` of all blocks.
+async fn send<O: Blocks + ?Sized>(
+    turn: &Turn<'_>,
+    plan: Plan,
+    out: &O,
+    round: u32,
+    away: impl Fn(Member) -> u64,
+) -> Result<()> {
+    let me = turn.me();
+    let others = || (0..plan.size).filter(|&m| m != me);
+    if round > 0 || others().any(|m| !plan.in_line(out.len(m))) {
+        turn.slot_free(round).await?;
+    } else {
+        turn.line_free().await?;
+    }
+    for member in others() {
+        let (block, len) = (Block::new(out, member), out.len(member));
+        if plan.in_line(len) {
+            if round == 0 {
+                let to = turn.payload(me).wrapping_add(plan.line(me).at(member));
+                // SAFETY: the line is free, and a share holds so much.
+                unsafe { copy::pack(&block, 0, len, to) }?;
+            }
+            continue;
+        }
+        let to = turn.slot(me, round).wrapping_add(plan.slot(me).at(member));
+        let from = away(member);
+        if round == 0 {
+            put(to, from);
+        }
+        let at = round as usize * plan.part();
+        if from == 0 && at < len {
+            // SAFETY: the slot is free, and a share holds so much.
+            unsafe { copy::pack(&block, at, plan.part().min(len - at), to.wrapping_add(HEAD)) }?;
+        }
+    }
+    turn.publish(round + 1);
+    Ok(())
+}

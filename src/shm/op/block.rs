@@ -1,0 +1,94 @@
+//! Blocks of members: which part of the user's data goes to, or comes from, whom.
+
+use crate::endpoint::{Blocks, Result, Span, Stream};
+use crate::shm::memory::Member;
+
+/// One member's block as a stream.
+pub(super) struct Block<'b, B: ?Sized> {
+    blocks: &'b B,
+    member: Member,
+}
+
+impl<'b, B: Blocks + ?Sized> Block<'b, B> {
+    /// The block of `member`.
+    #[inline(always)]
+    pub fn new(blocks: &'b B, member: Member) -> Block<'b, B> {
+        Block { blocks, member }
+    }
+}
+
+impl<B: Blocks + ?Sized> Stream for Block<'_, B> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.blocks.len(self.member)
+    }
+
+    #[inline(always)]
+    fn direct(&self) -> Option<Span> {
+        self.blocks.direct(self.member..self.member + 1)
+    }
+
+    fn pack(&self, at: usize, to: Span) -> Result<()> {
+        self.blocks.pack(self.member, at, to)
+    }
+
+    fn unpack(&self, at: usize, from: Span) -> Result<()> {
+        self.blocks.unpack(self.member, at, from)
+    }
+}
+
+/// How the room of a line or a slot is shared by the other members: nobody sends to itself.
+#[derive(Clone, Copy)]
+pub(super) struct Shares {
+    me: Member,
+    /// Bytes of each share.
+    pub each: usize,
+}
+
+impl Shares {
+    /// Shares of `room` bytes for the `members` but `me`, multiples of `align`.
+    #[inline(always)]
+    pub fn new(room: usize, members: usize, me: Member, align: usize) -> Shares {
+        let each = match members {
+            0..=2 => room,
+            _ => room / (members - 1),
+        };
+        Shares { me, each: each / align * align }
+    }
+
+    /// Where in the room the share of `member` begins.
+    #[inline(always)]
+    pub fn at(&self, member: Member) -> usize {
+        self.each * index(self.me, member)
+    }
+}
+
+/// The place of `member` among all but `me`.
+#[inline(always)]
+pub(super) fn index(me: Member, member: Member) -> usize {
+    debug_assert_ne!(me, member);
+    member - usize::from(member > me)
+}
+
+/// Copies a stream over another one of the same length, both in the caller's private memory.
+pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T) -> Result<()> {
+    let len = from.len().min(to.len());
+    match (from.direct(), to.direct()) {
+        // SAFETY: who made the spans promised valid memory; they may be one and the same.
+        (Some(source), Some(target)) => unsafe {
+            std::ptr::copy(source.slice(0..len).ptr(), target.slice(0..len).ptr(), len);
+            Ok(())
+        },
+        (None, Some(target)) => from.pack(0, target.slice(0..len)),
+        (Some(source), None) => to.unpack(0, source.slice(0..len)),
+        (None, None) => {
+            let mut room = vec![0_u8; len.min(65536)];
+            for at in (0..len).step_by(65536) {
+                let piece = Span::new(room.as_mut_ptr(), (len - at).min(65536), 1);
+                from.pack(at, piece)?;
+                to.unpack(at, piece)?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Reduction whose result is scattered: each member combines its part, directly from where the others have put theirs.
+//!
+//! Round k brings, for every member in its share of the slot, the k-th part of that member's elements.
+
+use super::all_wrote;
+use super::block::Shares;
+use super::combine::{Combine, fold};
+use crate::endpoint::{Result, Span};
+use crate::shm::copy;
+use crate::shm::layout::LINE;
+use crate::shm::memory::Member;
+use crate::shm::turn::Turn;
+
+/// Combines `input` of all members; `counts(i)` elements of the result go to `output` of member i. The output may begin where the
+/// input does, but not overlap it otherwise.
+pub async fn reduce_scatter<C: Combine>(
+    turn: Turn<'_>,
+    op: &C,
+    input: Span,
+    counts: impl Fn(Member) -> usize,
+    output: Span,
+) -> Result<()> {
+    let (me, members, size) = (turn.me(), turn.size(), op.size());
+    let start = (0..me).map(&counts).sum::<usize>();
+    let mine = counts(me);
+    if input.len() * size <= LINE {
+        turn.line_free().await?;
+        // SAFETY: the line is free, and the bytes fit.
+        unsafe { copy::write(turn.payload(me), input.ptr(), input.len() * size) };
+        turn.publish(1);
+        all_wrote(&turn, 1).await?;
+        let operand = |m| turn.payload(m).wrapping_add(start * size).cast_const();
+        // SAFETY: all have published; the output is in nobody's line.
+        unsafe { fold(op, members, mine, operand, output.ptr()) };
+        turn.finish();
+        return Ok(());
+    }
+    assert!(turn.team().fits(size), "an element of {size} bytes does not fit a share of a fragment");
+    let shares = |writer| Shares::new(turn.fragment(), members, writer, 64);
+    let each = shares(0).each / size;
+    let longest = (0..members).map(&counts).max().unwrap_or(0);
+    let rounds = turn.steps(longest.div_ceil(each))?;
+    let ahead = u32::from(turn.depth() > 1);
+    // The output may overwrite the caller's own operand while that is combined.
+    let mut aside = vec![0_u128; if input.ptr() == output.ptr() { (each * size).div_ceil(16) } else { 0 }];
+    let mut next = 0;
+    for round in 0..rounds {
+        while next < rounds.min(round + 1 + ahead) {
+            turn.slot_free(next).await?;
+            let mut at = 0;
+            for member in 0..members {
+                let count = counts(member);
+                let first = (next as usize * each).min(count);
+                if member != me {
+                    let to = turn.slot(me, next).wrapping_add(shares(me).at(member));
+                    let from = input.ptr().wrapping_add((at + first) * size);
+                    // SAFETY: the slot is free, and a share holds so much.
+                    unsafe { copy::write(to, from, each.min(count - first) * size) };
+                }
+                at += count;
+            }
+            next += 1;
+            turn.publish(next);
+        }
+        all_wrote(&turn, round + 1).await?;
+        let first = (round as usize * each).min(mine);
+        let count = each.min(mine - first);
+        let mut own = input.ptr().wrapping_add((start + first) * size).cast_const();
+        if !aside.is_empty() {
+            let room = aside.as_mut_ptr().cast::<u8>();
+            // SAFETY: the room holds so much.
+            unsafe { std::ptr::copy_nonoverlapping(own, room, count * size) };
+            own = room;
+        }
+        let operand = |m| match m == me {
+            true => own,
+            false => turn.slot(m, round).wrapping_add(shares(m).at(me)).cast_const(),
+        };
+        if count > 0 {
+            // SAFETY: published; the output is no operand.
+            unsafe { fold(op, members, count, operand, output.ptr().wrapping_add(first * size)) };
+        }
+        if round + turn.depth() < rounds {
+            turn.acknowledge(round + 1);
+        }
+    }
+    turn.finish();
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Prefix reduction: member i gets the combination of the members up to itself, or before itself.
+//!
+//! Up to 56 bytes travel in the lines, and each member combines what it needs. Of more, each member takes fragment by fragment what
+//! the one before has combined, adds its own, and leaves that in its slot for the next one: one combination per byte and
+//! member, and the fragments follow each other down the line of members.
+
+use super::combine::{Combine, fold};
+use super::reduce::Pieces;
+use crate::endpoint::{Result, Span};
+use crate::shm::copy;
+use crate::shm::layout::LINE;
+use crate::shm::turn::Turn;
+use crate::sync::shared::{will_read, will_write};
+
+/// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is not touched) in `output`,
+/// which may be the input.
+pub async fn scan<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span, output: Span) -> Result<()> {
+    let (me, bytes) = (turn.me(), input.len() * op.size());
+    if bytes > LINE {
+        return along(turn, exclusive, op, input, output).await;
+    }
+    turn.line_free().await?;
+    // SAFETY: the line is free, and the bytes fit.
+    unsafe { copy::write(turn.payload(me), input.ptr(), bytes) };
+    turn.publish(1);
+    for member in 0..me {
+        turn.wrote(member, 1).await?;
+    }
+    let operands = if exclusive { me } else { me + 1 };
+    if operands > 0 {
+        // SAFETY: published; the output is in nobody's line.
+        unsafe { fold(op, operands, input.len(), |m| turn.payload(m).cast_const(), output.ptr()) };
+    }
+    turn.finish();
+    Ok(())
+}
+
+/// From member to member.
+async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span, output: Span) -> Result<()> {
+    let (me, last) = (turn.me(), turn.size() - 1);
+    let pieces = Pieces::new(&turn, op, input.len())?;
+    turn.set_free().await?;
+    for step in 0..pieces.steps {
+        if let Some(before) = step.checked_sub(turn.depth())
+            && me < last
+        {
+            turn.read(me + 1, before + 1).await?;
+        }
+        if me > 0 {
+            turn.wrote(me - 1, step + 1).await?;
+        }
+        let (at, count) = pieces.get(step);
+        let bytes = count * op.size();
+        let (from, to) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at));
+        if me < last {
+            let slot = turn.slot(me, step);
+            will_write(slot);
+            // SAFETY: the slot is free, and holds a piece; that of the member before is published.
+            unsafe {
+                if me == 0 {
+                    copy::write(slot, from, bytes);
+                } else {
+                    let before = turn.slot(me - 1, step);
+                    will_read(before);
+                    op.reduce_into(before, from, slot, count);
+                }
+            }
+            turn.publish(step + 1);
+        }
+        // SAFETY: a slot that is read here is the caller's own, or published; input and output may be the same.
+        unsafe {
+            match (exclusive, me) {
+                (true, 0) => {}
+                (true, _) => copy::read(to, turn.slot(me - 1, step), bytes, false),
+                (false, 0) => std::ptr::copy(from, to, bytes),
+                (false, _) if me < last => copy::read(to, turn.slot(me, step), bytes, false),
+                (false, _) => {
+                    let before = turn.slot(me - 1, step);
+                    will_read(before);
+                    op.reduce_into(before, from, to, count);
+                }
+            }
+        }
+        if me > 0 && step + turn.depth() < pieces.steps {
+            turn.acknowledge(step + 1);
+        }
+    }
+    turn.finish();
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Scatter, with blocks of any lengths: the root writes its queue, and each member reads what is its.
+//!
+//! A block that fits its member's share of the line travels there. Of others the first slot holds, for each member in its share, an
+//! address to read the block at, or the block's beginning; what remains goes in whole fragments, the k-th ones of all members before
+//! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i.
+
+use super::block::{Block, Shares, index, transfer};
+use super::{HEAD, address, fetch, get, put};
+use crate::endpoint::{Blocks, Result, Stream};
+use crate::shm::copy;
+use crate::shm::layout::LINE;
+use crate::shm::memory::Member;
+use crate::shm::team::MAX_FRAGMENTS;
+use crate::shm::turn::Turn;
+
+/// Where what travels.
+struct Plan {
+    line: Shares,
+    first: Shares,
+    fragment: usize,
+}
+
+impl Plan {
+    fn new(turn: &Turn<'_>, root: Member) -> Plan {
+        let (size, fragment) = (turn.size(), turn.fragment());
+        Plan { line: Shares::new(LINE, size, root, 8), first: Shares::new(fragment, size, root, 64), fragment }
+    }
+
+    /// Whether a block of `len` bytes travels in the line.
+    fn in_line(&self, len: usize) -> bool {
+        len <= self.line.each
+    }
+
+    /// Bytes of a block that travel in the first slot.
+    fn beginning(&self, len: usize) -> usize {
+        len.min(self.first.each - HEAD)
+    }
+
+    /// Fragments of a block after that.
+    fn rounds(&self, len: usize) -> usize {
+        if self.in_line(len) { 0 } else { (len - self.beginning(len)).div_ceil(self.fragment) }
+    }
+}
+
+/// As the root, sends every member its block of `all`; its own goes to `own`, if it does not stay there. From `zero_copy` bytes on,
+/// members may read their blocks directly.
+pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    all: &B,
+    own: Option<&S>,
+    zero_copy: usize,
+) -> Result<()> {
+    let (me, size) = (turn.me(), turn.size());
+    let plan = Plan::new(&turn, me);
+    let others = || (0..size).filter(|&m| m != me);
+    if others().any(|m| !plan.in_line(all.len(m))) {
+        turn.set_free().await?;
+    } else if others().any(|m| all.len(m) > 0) {
+        turn.line_free().await?;
+    }
+    let away = |m: Member| match all.len(m) >= zero_copy && !plan.in_line(all.len(m)) {
+        true => address(&turn, &Block::new(all, m)),
+        false => 0,
+    };
+    for member in others() {
+        let (block, len) = (Block::new(all, member), all.len(member));
+        if plan.in_line(len) {
+            let to = turn.payload(me).wrapping_add(plan.line.at(member));
+            // SAFETY: the line is free, and a share holds so much.
+            unsafe { copy::pack(&block, 0, len, to) }?;
+            continue;
+        }
+        let (from, to) = (away(member), turn.slot(me, 0).wrapping_add(plan.first.at(member)));
+        put(to, from);
+        if from == 0 {
+            // SAFETY: the slot is free, and a share holds so much.
+            unsafe { copy::pack(&block, 0, plan.beginning(len), to.wrapping_add(HEAD)) }?;
+        }
+    }
+    if others().any(|m| all.len(m) > 0) {
+        turn.publish(1);
+    }
+    if let Some(own) = own {
+        transfer(&Block::new(all, me), own)?;
+    }
+    send_rest(&turn, &plan, all, |m| away(m) != 0).await?;
+    for member in others().filter(|&m| away(m) != 0) {
+        turn.over(member).await?;
+    }
+    turn.finish();
+    Ok(())
+}
+
+/// Sends what does not fit the first slot.
+async fn send_rest<B: Blocks + ?Sized>(
+    turn: &Turn<'_>,
+    plan: &Plan,
+    all: &B,
+    away: impl Fn(Member) -> bool,
+) -> Result<()> {
+    let (me, size, fragment) = (turn.me(), turn.size(), plan.fragment);
+    let rounds = |m| if away(m) { 0 } else { plan.rounds(all.len(m)) };
+    let most = (0..size).filter(|&m| m != me).map(rounds).max().unwrap_or(0);
+    turn.steps(most * size + 1)?;
+    // Who has read each slot last, and at which step; the first slot is everybody's.
+    let mut readers: [Option<(Member, u32)>; MAX_FRAGMENTS] = [None; MAX_FRAGMENTS];
+    let mut first = true;
+    for round in 0..most {
+        for member in (0..size).filter(|&m| m != me) {
+            if round >= rounds(member) {
+                continue;
+            }
+            let step = (round * (size - 1) + index(me, member) + 1) as u32;
+            let slot = (step & (turn.depth() - 1)) as usize;
+            if let Some((reader, before)) = readers[slot] {
+                turn.read(reader, before + 1).await?;
+            } else if slot == 0 && first {
+                first = false;
+                turn.all_read(1).await?;
+            }
+            let (block, len) = (Block::new(all, member), all.len(member));
+            let at = plan.beginning(len) + round * fragment;
+            // SAFETY: the slot is free, and holds a fragment.
+            unsafe { copy::pack(&block, at, fragment.min(len - at), turn.slot(me, step)) }?;
+            turn.publish(step + 1);
+            readers[slot] = Some((member, step));
+        }
+    }
+    Ok(())
+}
+
+/// Receives the caller's block from `root`.
+pub async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S) -> Result<()> {
+    let (me, len) = (turn.me(), own.len());
+    let plan = Plan::new(&turn, root);
+    if len == 0 {
+        turn.finish();
+        return Ok(());
+    }
+    turn.wrote(root, 1).await?;
+    if plan.in_line(len) {
+        let from = turn.payload(root).wrapping_add(plan.line.at(me));
+        // SAFETY: published, and a share holds so much.
+        unsafe { copy::unpack(own, 0, len, from, false) }?;
+        turn.finish();
+        return Ok(());
+    }
+    let from = turn.slot(root, 0).wrapping_add(plan.first.at(me));
+    let away = get(from);
+    if away != 0 {
+        fetch(&turn, root, away, own)?;
+        turn.finish();
+        return Ok(());
+    }
+    let bypass = len >= turn.team().config().bypass_min;
+    // SAFETY: published, and a share holds so much.
+    unsafe { copy::unpack(own, 0, plan.beginning(len), from.wrapping_add(HEAD), bypass) }?;
+    let rounds = plan.rounds(len);
+    turn.steps(rounds * turn.size() + 1)?;
+    if rounds > 0 {
+        turn.acknowledge(1);
+    }
+    for round in 0..rounds {
+        let step = (round * (turn.size() - 1) + index(root, me) + 1) as u32;
+        turn.wrote(root, step + 1).await?;
+        let at = plan.beginning(len) + round * plan.fragment;
+        // SAFETY: published; the slot holds a fragment.
+        unsafe { copy::unpack(own, at, plan.fragment.min(len - at), turn.slot(root, step), bypass) }?;
+        if round + 1 < rounds {
+            turn.acknowledge(step + 1);
+        }
+    }
+    turn.finish();
+    Ok(())
+}
