@@ -35,8 +35,8 @@ impl SimBlocks {
         SimBlocks::fill(places, end + GUARD, blocks)
     }
 
-    /// Blocks of these bytes that lie anyhow: in any order, with gaps between many of them, and each with the layout of a
-    /// datatype of its own, one run or pieces with gaps.
+    /// Blocks of these bytes that lie anyhow: in any order, with gaps between many of them, and each with the layout of
+    /// a datatype of its own, one run or pieces with gaps.
     pub fn scattered(rng: &mut Rng, blocks: &[Vec<u8>]) -> SimBlocks {
         let mut order: Vec<usize> = (0..blocks.len()).collect();
         if rng.below(2) == 0 {

@@ -1,8 +1,9 @@
 //! Streams and blocks on their way into messages and out of them.
 //!
-//! Data that lies in memory as one run goes as it is; other data is packed into temporary buffers. What an algorithm sends
-//! is a [`Stream`]: one [`Block`], [`Several`] of them, or a [`Plain`] run. A composition of levels gives an algorithm blocks that are
-//! made of several ranks' blocks ([`Grouped`]), or lie packed in a temporary buffer ([`Packed`]).
+//! Data that lies in memory as one run goes as it is; other data is packed into temporary buffers. What an algorithm
+//! sends is a [`Stream`]: one [`Block`], [`Several`] of them, or a [`Plain`] run. A composition of levels gives an
+//! algorithm blocks that are made of several ranks' blocks ([`Grouped`]), or lie packed in a temporary buffer
+//! ([`Packed`]).
 
 mod announce;
 mod pool;
