@@ -10,7 +10,7 @@ use crate::mpi::ffi::MPI_Aint;
 use super::Counts;
 use super::call::Arguments;
 use super::content::mix;
-use super::table::Kind;
+use super::table::{Kind, operations};
 
 /// Whose contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +141,15 @@ fn row(counts: &[usize], what: impl Fn(usize) -> What) -> (Vec<Piece>, usize) {
 impl Shape {
     /// The shape of `kind` on rank `me`.
     pub fn new(kind: Kind, in_place: bool, spread: &Spread, me: usize, neighbors: &Neighbors) -> Shape {
+        let mut shape = Self::of(kind, in_place, spread, me, neighbors);
+        // Without arrays there is no displacement that could be too large for MPI.
+        if !operations().iter().any(|operation| operation.kind == kind && operation.vector) {
+            (shape.sent, shape.received) = (Vec::new(), Vec::new());
+        }
+        shape
+    }
+
+    fn of(kind: Kind, in_place: bool, spread: &Spread, me: usize, neighbors: &Neighbors) -> Shape {
         let (n, size) = (spread.mean, spread.size);
         let mine = |count| row(&[count], |_| What::Block(Who::Rank(me), 0));
         let all: Vec<usize> = (0..size).map(|rank| spread.one(rank)).collect();
