@@ -37,6 +37,7 @@ impl Call {
     ///
     /// # Safety
     /// The significant handles in `call` are live, and stay so until the operation is over; its arrays are the user's.
+    #[inline(always)] // moved to its place once, and not from hand to hand
     pub unsafe fn new(comm: &Comm, call: &cr_call) -> Result<Call, i32> {
         let kind = Kind::from_number(call.kind).ok_or(CR_ERR_INTERN as i32)?;
         let root = Rank::try_from(call.root).map_err(|_| CR_ERR_ARG as i32)?;

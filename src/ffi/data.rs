@@ -190,6 +190,7 @@ impl Side {
     ///
     /// # Safety
     /// The side is significant: its handles are live, and its arrays last as long as the call.
+    #[inline]
     pub unsafe fn new(side: &cr_side, ranks: usize, known: Option<Datatype>) -> Side {
         let dtype = match known {
             Some(known) if known.handle == side.dtype => known,
