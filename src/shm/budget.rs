@@ -1,4 +1,4 @@
-//! A process' share of the memory that its node may spend on pools.
+//! A process' share of the memory that its node may spend on pools, and what a pool holds of it.
 
 use super::backing::system_page;
 use super::failure::Failure;
@@ -42,4 +42,17 @@ impl Budget {
     pub(super) fn give(&self, bytes: u64) {
         self.left.fetch_add(bytes, Ordering::Relaxed);
     }
+}
+
+/// What a pool holds at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes leased for groups.
+    pub leased: u64,
+    /// Bytes that the system holds for the pool.
+    pub held: u64,
+    /// Groups that are in use, or wait for the others' releases.
+    pub groups: usize,
+    /// Other processes' pools that are mapped.
+    pub peers: usize,
 }

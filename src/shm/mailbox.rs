@@ -53,17 +53,30 @@ impl<'a> Board<'a> {
     pub fn new(words: &'a [AtomicU64]) -> Board<'a> {
         Board(words)
     }
+}
 
-    /// Says that the caller is through with what the reader of this board leased for its `group`.
-    ///
-    /// The caller is the only writer of the board, holds a lock around this, and calls it once per group.
-    pub fn announce(self, group: GroupId) {
-        let word = &self.0[1 + group as usize / 64];
-        let bits = word.load(Ordering::Relaxed) ^ 1 << (group % 64);
+/// What the caller has written on one of its boards: who has it is the board's only writer, and need not read it.
+#[derive(Debug)]
+pub struct Outbox {
+    news: u64,
+    written: Box<[u64]>,
+}
+
+impl Outbox {
+    /// For a board of `words` words that nothing has been written on.
+    pub fn new(words: usize) -> Outbox {
+        Outbox { news: 0, written: vec![0; words - 1].into() }
+    }
+
+    /// Says that the caller is through with what the reader of the board leased for its `group`: once per group.
+    pub fn announce(&mut self, board: Board, group: GroupId) {
+        let index = group as usize / 64;
+        self.written[index] ^= 1 << (group % 64);
         // SYNC(pages read by i are j's to write): release.
-        word.store(bits, Ordering::Release);
+        board.0[1 + index].store(self.written[index], Ordering::Release);
+        self.news = self.news.wrapping_add(1);
         // SYNC(flips counted are seen): release.
-        self.0[0].store(self.0[0].load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        board.0[0].store(self.news, Ordering::Release);
     }
 }
 
@@ -125,11 +138,11 @@ mod tests {
     #[test]
     fn each_announcement_arrives_once() {
         let words = board(16);
-        let mut inbox = Inbox::new(16);
+        let (mut inbox, mut outbox) = (Inbox::new(16), Outbox::new(16));
         assert!(poll(&mut inbox, &words).is_empty());
         for round in 0..3 {
             for group in [0, 63, 64, 447, 959] {
-                Board::new(&words).announce(group);
+                outbox.announce(Board::new(&words), group);
             }
             assert_eq!(poll(&mut inbox, &words), [0, 63, 64, 447, 959], "round {round}");
             assert!(poll(&mut inbox, &words).is_empty());
@@ -141,13 +154,14 @@ mod tests {
         let words = board(8);
         words[0].store(u64::MAX, Ordering::Relaxed);
         let mut inbox = Inbox { news: u64::MAX, ..Inbox::new(8) };
-        Board::new(&words).announce(5);
+        let mut outbox = Outbox { news: u64::MAX, ..Outbox::new(8) };
+        outbox.announce(Board::new(&words), 5);
         assert_eq!(words[0].load(Ordering::Relaxed), 0);
         assert_eq!(poll(&mut inbox, &words), [5]);
     }
 }
 
-/// `RUSTFLAGS="--cfg loom" cargo test --release --lib mailbox`
+/// `RUSTFLAGS="--cfg loom" cargo test --lib mailbox`
 #[cfg(all(test, loom))]
 mod model {
     use loom::cell::UnsafeCell;
@@ -183,13 +197,14 @@ mod model {
         let reader = {
             let shared = shared.clone();
             thread::spawn(move || {
+                let mut outbox = Outbox::new(3);
                 for n in 1..=incarnations {
                     while shared.begun[0].load(Ordering::Acquire) < n {
                         thread::yield_now();
                     }
                     // SAFETY: j writes no more until this thread has announced.
                     shared.pages[0].with(|page| assert_eq!(u64::from(unsafe { *page }), n));
-                    Board::new(&shared.board).announce(0);
+                    outbox.announce(Board::new(&shared.board), 0);
                 }
             })
         };
@@ -212,6 +227,31 @@ mod model {
         inbox.poll(Board::new(&shared.board), |group| panic!("announced twice: {group}"));
     }
 
+    /// Who sees the count sees what is counted: it would not look again.
+    #[test]
+    fn what_is_counted_is_seen() {
+        loom::model(|| {
+            let shared = shared(65);
+            let reader = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let mut outbox = Outbox::new(3);
+                    [64, 0].into_iter().for_each(|group| outbox.announce(Board::new(&shared.board), group));
+                })
+            };
+            let mut inbox = Inbox::new(3);
+            let mut heard = Vec::new();
+            for _ in 0..2 {
+                inbox.poll(Board::new(&shared.board), |group| heard.push(group));
+                assert!(heard.len() as u64 >= inbox.news, "{heard:?} of {}", inbox.news);
+            }
+            reader.join().unwrap();
+            inbox.poll(Board::new(&shared.board), |group| heard.push(group));
+            heard.sort_unstable();
+            assert_eq!(heard, [0, 64]);
+        });
+    }
+
     #[test]
     fn a_number_is_used_again() {
         loom::model(|| reuse(2));
@@ -224,10 +264,11 @@ mod model {
             let reader = {
                 let shared = shared.clone();
                 thread::spawn(move || {
+                    let mut outbox = Outbox::new(3);
                     for group in [64, 0] {
                         // SAFETY: j writes no more until this thread has announced.
                         shared.pages[group as usize].with(|page| assert_eq!(unsafe { *page }, 0));
-                        Board::new(&shared.board).announce(group);
+                        outbox.announce(Board::new(&shared.board), group);
                     }
                 })
             };

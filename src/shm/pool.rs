@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::alloc::{PageSet, Pages};
 use super::backing::{Backing, Store, random};
-use super::budget::Budget;
+use super::budget::{Budget, Usage};
 use super::cma;
 use super::failure::Failure;
 use super::group::Draft;
 use super::locator::{Hello, Locator, Place, pid_space};
-use super::mailbox::{self, Board, GroupId, Inbox};
+use super::mailbox::{self, Board, GroupId, Inbox, Outbox};
 use super::memory::Page;
 use super::peer::Peer;
 use crate::sync::atomic::AtomicU64;
@@ -31,19 +31,6 @@ pub const PAGE: usize = 4096;
 
 /// Where the boards begin.
 const BOARDS: usize = 64;
-
-/// What a pool holds at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// Bytes leased for groups.
-    pub leased: u64,
-    /// Bytes that the system holds for the pool.
-    pub held: u64,
-    /// Groups that are in use, or wait for the others' releases.
-    pub groups: usize,
-    /// Other processes' pools that are mapped.
-    pub peers: usize,
-}
 
 /// A process' own memory for its groups.
 #[derive(Debug)]
@@ -70,11 +57,12 @@ struct State {
     refusal: Option<String>,
 }
 
-/// A peer, and what it has announced.
+/// A peer, what it has announced, and what has been announced to it.
 #[derive(Debug)]
 struct Known {
     peer: Arc<Peer>,
     inbox: Inbox,
+    outbox: Outbox,
     dead: bool,
 }
 
@@ -223,7 +211,12 @@ impl Pool {
             Some(_) => Err(Failure::new(format!("local rank {} is known as another process already", place.local))),
             None => {
                 let peer = Arc::new(Peer::attach(locator)?);
-                *known = Some(Known { peer: peer.clone(), inbox: Inbox::new(self.words), dead: false });
+                *known = Some(Known {
+                    peer: peer.clone(),
+                    inbox: Inbox::new(self.words),
+                    outbox: Outbox::new(self.words),
+                    dead: false,
+                });
                 Ok(peer)
             }
         }
@@ -257,7 +250,11 @@ impl Pool {
     /// pages. Its own are free when all have done the same.
     pub(super) fn leave(&self, group: GroupId, members: impl Iterator<Item = (u32, GroupId)>) {
         let mut state = self.lock();
-        members.for_each(|(local, its)| self.board(local).announce(its));
+        for (local, its) in members {
+            if let Some(known) = &mut state.peers[local as usize] {
+                known.outbox.announce(self.board(local), its);
+            }
+        }
         if let Some(Some(record)) = state.groups.get_mut(group as usize) {
             record.left = true;
         }
