@@ -1,11 +1,14 @@
 #!/bin/bash
-# Builds mca_coll_rust.so for one installed Open MPI (4.1 or 5.0) and prints the folder it is in as the last line.
+# Builds mca_coll_rust.so for one installed Open MPI (4.1 or 5.0), and mpiperf (ci/build-mpiperf.sh); prints the folder of
+# mca_coll_rust.so as the last line.
 #
 #   ci/build.sh [FOLDER]     put it into FOLDER; default: <target folder>/coll-rust/<version of Open MPI>
 #
 #   MPICC                    compiler wrapper of the Open MPI to build for (default: mpicc)
 #   CARGO_TARGET_DIR         cargo's target folder (default: target)
-#   COLL_RUST_STATICLIB      a ready libcoll_rust.a: cargo is not run. One library serves every version of Open MPI.
+#   COLL_RUST_STATICLIB      a ready libcoll_rust.a: cargo is not run, mpiperf not built. One library serves every version of
+#                            Open MPI.
+#   COLL_RUST_SKIP_MPIPERF   not empty: mpiperf is not built
 #   COLL_RUST_OUT            as FOLDER
 #   CFLAGS, LDFLAGS          added to those of this script
 set -euo pipefail
@@ -146,4 +149,10 @@ mkdir -p "$out"
 cp "$scratch/mca_coll_rust.so" "$out/.mca_coll_rust.so.$$"
 mv -f "$out/.mca_coll_rust.so.$$" "$out/mca_coll_rust.so"
 say "built $out/mca_coll_rust.so"
+
+if [ -n "${COLL_RUST_STATICLIB:-}${COLL_RUST_SKIP_MPIPERF:-}" ]; then
+    say "mpiperf left out"
+else
+    CARGO_TARGET_DIR=$target ci/build-mpiperf.sh >&2
+fi
 echo "$out"

@@ -9,6 +9,7 @@ packages=(
     autoconf automake libtool                   # configure and make install
     iproute2 ethtool procps util-linux          # several nodes on one machine: ci/test-nodes.sh
     python3 python3-dev python3-venv            # ci/test-mpi4py.sh
+    mpich libmpich-dev                          # mpiperf with another MPI library: ci/test-mpiperf.sh
 )
 
 missing=()
@@ -40,6 +41,13 @@ if [ ${#missing[@]} -gt 0 ]; then
         exit 1
     fi
     echo "install-deps: installed"
+fi
+
+# MPICH has the same commands, by Debian's alternatives: mpicc and mpiexec must stay Open MPI's.
+if ! mpicc --showme:version 2>&1 | grep -q 'Open MPI' || ! mpiexec --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
+    echo "install-deps: mpicc or mpiexec is not Open MPI's; choose them: update-alternatives --set mpi /usr/bin/mpicc.openmpi;" \
+        "update-alternatives --set mpirun /usr/bin/mpirun.openmpi" >&2
+    exit 1
 fi
 
 if ! command -v cargo >/dev/null; then

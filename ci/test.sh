@@ -12,9 +12,12 @@ cd "$(dirname "$0")/.."
 checks='
 format      |   60 | cargo fmt --all --check
 clippy      |  600 | cargo clippy --quiet --all-targets -- -D warnings
+clippy-perf |  600 | cargo clippy --quiet -p mpiperf --all-targets -- -D warnings
 clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
 units       |  900 | cargo test --no-fail-fast
-build       |  600 | ci/build.sh
+units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
+build       |  900 | ci/build.sh
+mpiperf     |  600 | ci/test-mpiperf.sh
 mpi         |  900 | ci/test-mpi.sh
 nodes       |  600 | ci/test-nodes.sh
 faults      |  600 | ci/test-faults.sh
