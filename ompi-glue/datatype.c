@@ -27,6 +27,14 @@ void cr_dtype_release(struct ompi_datatype_t *dtype)
     OBJ_RELEASE(dtype);
 }
 
+int cr_dtype_plain(struct ompi_datatype_t *dtype, size_t *size)
+{
+    const opal_datatype_t *type = &dtype->super;
+    *size = type->size;
+    return 0 != (type->flags & OPAL_DATATYPE_FLAG_NO_GAPS) && 0 == type->true_lb && 0 == type->lb
+           && (size_t) (type->ub - type->lb) == type->size;
+}
+
 /* A convertor at byte position of the packed stream of count elements at buf. Returns an Open MPI code. */
 static int convertor_open(opal_convertor_t *convertor, struct ompi_datatype_t *dtype, size_t count, void *buf,
                           size_t *position, int pack)
@@ -195,5 +203,18 @@ void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t coun
         const ptrdiff_t shift = (ptrdiff_t) done * extent;
         ompi_op_reduce(op, (char *) in + shift, (char *) inout + shift, part, dtype);
         done += part;
+    }
+}
+
+void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right, void *out, size_t count,
+                       struct ompi_datatype_t *dtype)
+{
+    ptrdiff_t lb, extent;
+    (void) ompi_datatype_get_extent(dtype, &lb, &extent);
+    for (size_t done = 0; done < count;) {
+        const int part = count - done > INT_MAX ? INT_MAX : (int) (count - done);
+        const ptrdiff_t shift = (ptrdiff_t) done * extent;
+        ompi_3buff_op_reduce(op, (char *) left + shift, (char *) right + shift, (char *) out + shift, part, dtype);
+        done += (size_t) part;
     }
 }

@@ -146,6 +146,10 @@ int cr_comm_proc(struct ompi_communicator_t *comm, int rank, struct cr_proc *nam
 int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *locality, size_t locality_size,
              int *local);
 
+/* The caller's number among the processes of its job on its node, and how many those are; 0 of 0 where the runtime does
+ * not tell. */
+void cr_local(uint32_t *number, uint32_t *count);
+
 /* Shape of this node, from the hwloc topology that Open MPI has loaded. */
 enum cr_hw { CR_HW_L2 = 0, CR_HW_L3 = 1, CR_HW_NUMA = 2, CR_HW_SOCKET = 3 };
 /* modules: how many objects of that kind the node has; cores: the most physical cores that one of them holds.
@@ -181,6 +185,8 @@ struct cr_dtype_info {
     int predefined;
 };
 void cr_dtype_info(struct ompi_datatype_t *dtype, struct cr_dtype_info *info);
+/* Whether elements are runs of *size bytes without any gap, at their origin and one after the other. Quick. */
+int cr_dtype_plain(struct ompi_datatype_t *dtype, size_t *size);
 /* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, cut anywhere.
  * Unpacking part of a predefined element writes all of it: two threads must not do that to one element at a time.
  * 0 or MPI error. */
@@ -201,6 +207,9 @@ struct cr_op_info {
     int extremum; /* MPI_MAX or MPI_MIN */
 };
 void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info);
+/* out = left (op) right, count elements, which may exceed INT_MAX; op is intrinsic. */
+void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right, void *out, size_t count,
+                       struct ompi_datatype_t *dtype);
 /* inout = in (op) inout, count elements; count may exceed INT_MAX. */
 void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype);
 

@@ -92,6 +92,18 @@ static void find_local_ranks(void)
     free(text);
 }
 
+void cr_local(uint32_t *number, uint32_t *count)
+{
+    (void) pthread_once(&local_once, find_local_ranks);
+    *number = *count = 0;
+    for (size_t i = 0; i < local_count; ++i) {
+        if (OPAL_PROC_MY_NAME.vpid == local_ranks[i]) {
+            *number = (uint32_t) i;
+            *count = (uint32_t) local_count;
+        }
+    }
+}
+
 static int copy_text(char *to, size_t size, const char *from)
 {
     if (NULL == from) {

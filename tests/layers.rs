@@ -11,7 +11,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("algo", &["endpoint", "pattern"]),
     ("select", &["topo", "endpoint"]),
     ("hier", &["algo", "endpoint", "select", "shm", "topo"]),
-    ("params", &["endpoint", "select", "topo"]),
+    ("params", &["endpoint", "select", "sync", "topo"]),
     ("sim", &["endpoint"]),
     ("sync", &[]),
     ("shm", &["endpoint", "pattern", "sync"]),

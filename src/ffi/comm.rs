@@ -4,7 +4,9 @@ use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
 use super::identity::Identities;
 use super::kind::Kind;
 use super::placement;
+use super::shared;
 use super::startup;
+use super::team::Maker;
 use crate::endpoint::Rank;
 use crate::params::Config;
 use crate::topo::{Group, Hierarchy, LevelSpec, Network, Placement, Shape};
@@ -30,6 +32,11 @@ pub struct Comm {
     pub identities: Identities,
     /// Rooted calls so far, for flow control.
     rooted: AtomicU32,
+    /// Its processes, where they share memory.
+    pub team: Maker,
+    shared: OnceLock<bool>,
+    /// The operations, by number, whose calls may try the team at once.
+    quick: AtomicU32,
 }
 
 // SAFETY: the handle is Open MPI's communicator, which any thread may use; the rest is Sync by itself.
@@ -89,6 +96,9 @@ impl Comm {
             last: std::array::from_fn(|_| AtomicPtr::default()),
             identities: Identities::new(config),
             rooted: AtomicU32::new(0),
+            team: Maker::default(),
+            shared: OnceLock::new(),
+            quick: AtomicU32::new(0),
         }
     }
 
@@ -115,6 +125,29 @@ impl Comm {
     /// Whether the rooted operation that is being called synchronises first: every `flow_limit`-th does.
     pub fn synchronise_now(&self) -> bool {
         due(&self.rooted, self.config.flow_limit)
+    }
+
+    /// Whether its processes could share memory: one node, one job, and the parameters allow it. The same on all ranks.
+    pub fn is_shared(&self) -> bool {
+        *self.shared.get_or_init(|| {
+            let together = || self.place().is_ok_and(|place| place.local().len() == self.size as usize);
+            self.config.shm.limit > 0 && together() && !self.is_of_several_jobs()
+        })
+    }
+
+    /// There is a team, or will never be one: calls need not ask any more.
+    pub fn open_quickly(&self) {
+        if self.quick.load(Ordering::Relaxed) == 0 {
+            let kinds = shared::KINDS.iter().filter(|&&kind| shared::wanted(self, kind));
+            // SYNC(the team): the maker has its own.
+            self.quick.store(kinds.fold(0, |mask, &kind| mask | 1 << kind as u32), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether calls of the operation of this number may try the team at once.
+    #[inline]
+    pub fn is_quick(&self, number: i32) -> bool {
+        self.quick.load(Ordering::Relaxed) >> (number as u32 & 31) & 1 != 0
     }
 
     /// The groups for an operation. `ordered`: groups of consecutive ranks only.
@@ -181,7 +214,8 @@ impl Comm {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn levels(&self, kind: Kind) -> &'static LevelSpec {
+    /// The levels of an operation.
+    pub fn levels(&self, kind: Kind) -> &'static LevelSpec {
         let own = match kind {
             Kind::Bcast => &self.config.bcast.levels,
             Kind::Reduce => &self.config.reduce.levels,

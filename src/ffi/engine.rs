@@ -13,7 +13,11 @@ use super::guard;
 use super::identity::Ticket;
 use super::kind::{Kind, Mode};
 use super::operation::{self, PASS};
+use super::shared;
+use super::team::Slot;
 use crate::endpoint::Result;
+use crate::shm::team::Team;
+use crate::sync::wait::Patience;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -94,7 +98,7 @@ fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Fu
         if let Some(ticket) = identity.ticket {
             comm.identities.turn(ticket).await;
         }
-        operation::run(&comm, &call, identity.first_tag, identity.synchronise).await
+        operation::run(&comm, &call, identity.slot, identity.first_tag, identity.synchronise).await
     })
 }
 
@@ -246,7 +250,10 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
         false => {
             let ticket = comm.identities.nonblocking(&call);
             let synchronise = call.kind.is_one_way() && comm.synchronise_now();
-            Some(Identity { ticket: Some(ticket), first_tag: ticket.first_tag, synchronise })
+            // Open MPI calls these in another order on each rank.
+            let in_order = !call.is_like_agreement() && shared::is_eligible(comm, &call);
+            let slot = in_order.then(|| Slot::Nonblocking(comm.team.number()));
+            Some(Identity { ticket: Some(ticket), slot, first_tag: ticket.first_tag, synchronise })
         }
     };
     // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a one is completed by
@@ -262,6 +269,8 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
     pub ticket: Option<Ticket>,
+    /// Where it may go through shared memory.
+    pub slot: Option<Slot>,
     pub first_tag: i32,
     pub synchronise: bool,
 }
@@ -295,6 +304,10 @@ pub(super) fn launch(
 /// As for [`Call::new`].
 pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     // SAFETY: by the caller's promise.
+    if let Some(code) = unsafe { shared::quick(comm, call) } {
+        return code;
+    }
+    // SAFETY: by the caller's promise.
     let call = match unsafe { accept(comm, call, Mode::Blocking) } {
         Ok(call) => call,
         Err(code) => return code,
@@ -305,18 +318,26 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     }
     let first_tag = comm.identities.blocking(call.kind);
     let synchronise = call.kind.is_one_way() && comm.synchronise_now();
-    drive(operation::run(comm, &call, first_tag, synchronise)).map_or_else(operation::code, |()| 0)
+    let slot = shared::is_eligible(comm, &call).then_some(Slot::Blocking);
+    drive(operation::run(comm, &call, slot, first_tag, synchronise), || comm.team.get())
+        .map_or_else(operation::code, |()| 0)
 }
 
-/// Runs a future to its end on the caller's stack. The outermost caller makes progress, nobody else.
-pub fn drive(future: impl Future<Output = Result<()>>) -> Result<()> {
+/// Runs a future to its end on the caller's stack. The outermost caller makes progress, nobody else. `team`: the one that the future
+/// may wait in.
+#[inline(always)]
+pub fn drive<'t>(future: impl Future<Output = Result<()>>, team: impl Fn() -> Option<&'t Team>) -> Result<()> {
     let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());
+    let mut patience = Patience::default();
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(result) => return result,
             // SAFETY: nothing is borrowed or locked here.
             Poll::Pending => unsafe { glue::cr_progress() },
+        }
+        if let Some(team) = team() {
+            team.pause(&mut patience);
         }
     }
 }

@@ -35,10 +35,12 @@ use std::task::Poll;
 
 /// Tags of one operation.
 const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;
-/// Series of a communicator: operations times modes, and one of [`AGREEMENT`].
-const SERIES: usize = 2 * Kind::COUNT + 1;
+/// Series of a communicator: operations times modes, [`AGREEMENT`], and [`HANDSHAKE`].
+const SERIES: usize = 2 * Kind::COUNT + 2;
 /// The series of nonblocking calls that Open MPI itself may have made.
-const AGREEMENT: usize = SERIES - 1;
+const AGREEMENT: usize = 2 * Kind::COUNT;
+/// The series of the one handshake for shared memory.
+const HANDSHAKE: usize = AGREEMENT + 1;
 
 /// The identities of one communicator.
 pub struct Identities {
@@ -117,6 +119,11 @@ impl Identities {
         self.call_tag(series, self.series[series].next.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// The first tag of the handshake for shared memory, which is made once.
+    pub fn handshake(&self) -> i32 {
+        self.call_tag(HANDSHAKE, 0)
+    }
+
     /// The identity of the nonblocking operation that is being called. To be given back by [`complete`](Self::complete).
     pub fn nonblocking(&self, call: &Call) -> Ticket {
         let index = if call.is_like_agreement() { AGREEMENT } else { 2 * call.kind as usize + 1 };
@@ -192,7 +199,7 @@ impl Identities {
             bits[identity as usize / 8] |= 1 << (identity % 8);
         }
         let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), self.blocking(Kind::Barrier));
-        engine::drive(union(&ep, &mut bits)).map_err(operation::code)?;
+        engine::drive(union(&ep, &mut bits), || None).map_err(operation::code)?;
         Ok((0..self.persistent).rev().filter(|&i| bits[i as usize / 8] & (1 << (i % 8)) == 0).collect())
     }
 }

@@ -29,4 +29,7 @@ mod kind;
 mod operation;
 mod persistent;
 mod placement;
+mod pool;
+mod shared;
 mod startup;
+mod team;

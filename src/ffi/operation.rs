@@ -6,7 +6,9 @@ use super::data::{Datatype, HostStream, Side};
 use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS};
 use super::host::HostEndpoint;
 use super::kind::Kind;
+use super::shared;
 use super::startup;
+use super::team::Slot;
 use crate::algo::reduce::Value;
 use crate::endpoint::{Error, Result, Stream};
 use crate::hier::{self, Job, allreduce::Specs};
@@ -32,8 +34,14 @@ pub fn code(error: Error) -> i32 {
     }
 }
 
-/// Runs `call` with tags from `first_tag` downwards. `synchronise`: with a barrier first (flow control).
-pub async fn run(comm: &Comm, call: &Call, first_tag: i32, synchronise: bool) -> Result<()> {
+/// Runs `call`: through shared memory where it can be, and it has a slot there; else with tags from `first_tag` downwards. `synchronise`: with a
+/// barrier first (flow control; shared memory has its own).
+pub async fn run(comm: &Comm, call: &Call, slot: Option<Slot>, first_tag: i32, synchronise: bool) -> Result<()> {
+    if let Some(slot) = slot
+        && shared::run(comm, call, slot).await?
+    {
+        return Ok(());
+    }
     // Movement works on bytes, reduction on elements.
     let (units, op) = match call.op.is_null() {
         true => (Datatype::BYTES, ptr::null_mut()),
@@ -48,7 +56,7 @@ pub async fn run(comm: &Comm, call: &Call, first_tag: i32, synchronise: bool) ->
 }
 
 /// An argument is missing that the operation needs: an error of ours.
-const UNSUPPORTED: Error = Error::Mpi(CR_ERR_INTERN as i32);
+pub const UNSUPPORTED: Error = Error::Mpi(CR_ERR_INTERN as i32);
 
 fn needed(side: &Option<Side>) -> Result<&Side> {
     side.as_ref().ok_or(UNSUPPORTED)

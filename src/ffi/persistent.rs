@@ -6,7 +6,8 @@ use super::comm::{self, Comm};
 use super::engine::{Identity, accept, launch};
 use super::glue::{self, CR_ERR_NO_MEM, CR_ERR_REQUEST, cr_call, ompi_request_t};
 use super::kind::Mode;
-use super::{counters, startup};
+use super::team::Slot;
+use super::{counters, shared, startup};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub struct Persistent {
     _retained: Retained,
     /// `None` for an empty operation, which takes none.
     identity: Option<u64>,
+    slot: Option<Slot>,
     first_tag: i32,
     starts: AtomicU32,
     /// Whether a start has failed: messages of it may still come, with the tags of the next one.
@@ -44,6 +46,7 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
             Err(code) => return code,
         },
     };
+    let slot = identity.filter(|_| shared::is_eligible(comm, &call)).map(Slot::Persistent);
     // SAFETY: alive by the caller's promise.
     let retained = unsafe { call.retain() };
     let half = Persistent {
@@ -51,6 +54,7 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
         call,
         _retained: retained,
         identity,
+        slot,
         first_tag,
         starts: AtomicU32::new(0),
         failed: Arc::default(),
@@ -85,6 +89,7 @@ pub unsafe fn restart(half: *mut c_void) -> i32 {
         }
         let identity = half.identity.map(|_| Identity {
             ticket: None,
+            slot: half.slot,
             first_tag: half.first_tag,
             synchronise: half.call.kind.is_one_way() && comm::due(&half.starts, half.comm.config().flow_limit),
         });

@@ -127,6 +127,13 @@ pub fn print(message: &str) {
     }
 }
 
+/// Prints a message for who wants to hear more: at verbose level 2.
+pub fn remark(message: &str) {
+    if config().is_ok_and(|config| config.verbose >= 2) {
+        print(&format!("coll/rust: {message}"));
+    }
+}
+
 /// Prints a message and ends the job. Processes of higher rank wait a little first: where all have the same to say, the one
 /// of the lowest rank says it, and its abort ends the others.
 pub fn fatal(comm: *mut ompi_communicator_t, rank: u32, message: &str) -> ! {

@@ -7,6 +7,7 @@ mod values;
 pub use table::{Param, TABLE};
 
 use crate::select::{Allreduce, Barrier, Bcast, Named, Reduce, Spec};
+use crate::sync::wait::Mode;
 use crate::topo::LevelSpec;
 
 /// Prefix of every parameter's full name.
@@ -40,6 +41,54 @@ impl<A: Named> Default for OpConfig<A> {
     }
 }
 
+/// Where shared memory comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ShmBacking {
+    /// memfd, or /dev/shm where processes cannot open each other's.
+    #[default]
+    Auto,
+    /// Anonymous files.
+    Memfd,
+    /// Files in this folder.
+    Folder(std::path::PathBuf),
+}
+
+/// Shared memory within a node.
+#[derive(Clone, Debug)]
+pub struct Shm {
+    /// Bytes of a fragment; `None`: built-in.
+    pub fragment_size: Option<usize>,
+    /// Fragments of a queue; `None`: built-in.
+    pub fragments: Option<usize>,
+    /// Sets of a queue; `None`: built-in.
+    pub sets: Option<usize>,
+    /// Bytes per node over all processes; 0: no shared memory.
+    pub limit: u64,
+    /// Where it comes from.
+    pub backing: ShmBacking,
+    /// How to wait.
+    pub wait: Mode,
+    /// Whether processes may read each other's memory.
+    pub zero_copy: bool,
+    /// From so many bytes on they do; `None`: built-in.
+    pub zero_copy_min: Option<usize>,
+}
+
+impl Default for Shm {
+    fn default() -> Self {
+        Shm {
+            fragment_size: None,
+            fragments: None,
+            sets: None,
+            limit: 256 << 20,
+            backing: ShmBacking::Auto,
+            wait: Mode::Auto,
+            zero_copy: true,
+            zero_copy_min: None,
+        }
+    }
+}
+
 /// The parsed parameters.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -65,6 +114,8 @@ pub struct Config {
     pub max_tag: Option<i32>,
     /// Path of the network file; empty: none.
     pub network_file: String,
+    /// Shared memory.
+    pub shm: Shm,
     /// Bitwise equal sums for any placement.
     pub reproducible: bool,
     /// What to show at the start.
@@ -87,6 +138,7 @@ impl Default for Config {
             flow_limit: 64,
             max_tag: None,
             network_file: String::new(),
+            shm: Shm::default(),
             reproducible: false,
             show: Show::default(),
             report: false,

@@ -1,7 +1,7 @@
 //! The table.
 
 use super::Config;
-use super::values::{boolean, integer, op_levels, size};
+use super::values::{backing, boolean, bytes, integer, op_levels, size, within, zero_copy};
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
 use crate::select::{Allreduce, Barrier, Bcast, Reduce, Spec};
@@ -202,6 +202,76 @@ pub const TABLE: &[Param] = &[
             c.network_file = t.trim().to_owned();
             Ok(())
         },
+    },
+    Param {
+        name: "shm_limit",
+        default: "256m",
+        help: "Shared memory of all processes of a job on one node together; each process has an equal share. Where a share is spent, \
+               point-to-point messages take over. 0: no shared memory.",
+        level: 3,
+        accepted: || "a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
+        set: |c, t| bytes(t).map(|v| c.shm.limit = v as u64),
+    },
+    Param {
+        name: "shm_backing",
+        default: "auto",
+        help: "Where shared memory comes from: anonymous files (memfd), or files in a folder, whose names are gone once all \
+               processes have opened them. auto: memfd, and /dev/shm where processes cannot open each other's.",
+        level: 5,
+        accepted: || "auto, memfd, or the absolute path of a folder".to_owned(),
+        set: |c, t| backing(t).map(|v| c.shm.backing = v),
+    },
+    Param {
+        name: "shm_fragment_size",
+        default: "auto",
+        help: "Bytes of a fragment: larger messages go through shared memory in fragments. Rounded up to a multiple of 64, and to 128 \
+               bytes for each process.",
+        level: 5,
+        accepted: || "auto, or a number of bytes from 128 to 16m".to_owned(),
+        set: |c, t| within(t, 128, 16 << 20).map(|v| c.shm.fragment_size = v),
+    },
+    Param {
+        name: "shm_fragments",
+        default: "auto",
+        help: "Fragments of a process' queue, over all sets; rounded down to a power of two.",
+        level: 5,
+        accepted: || "auto, or a whole number from 1 to 64".to_owned(),
+        set: |c, t| within(t, 1, 64).map(|v| c.shm.fragments = v),
+    },
+    Param {
+        name: "shm_sets",
+        default: "auto",
+        help: "Sets that a queue is divided into: so many operations may be about at a time. Rounded down to a power of two.",
+        level: 5,
+        accepted: || "auto, or a whole number from 1 to 8".to_owned(),
+        set: |c, t| within(t, 1, 8).map(|v| c.shm.sets = v),
+    },
+    Param {
+        name: "wait",
+        default: "auto",
+        help: "How a blocking operation waits in shared memory: spin; yield the core after every look; block: sleep until woken. auto spins, and \
+               yields, then sleeps where there are more processes than cores. All ways look after other communication at least every \
+               millisecond.",
+        level: 4,
+        accepted: || "auto, spin, yield, block".to_owned(),
+        set: |c, t| t.trim().parse().map(|v| c.shm.wait = v).map_err(|_| "no way of waiting".to_owned()),
+    },
+    Param {
+        name: "zero_copy",
+        default: "auto",
+        help: "Whether processes of a node read large messages from each other's memory (cross memory attach, process_vm_readv). auto and \
+               cma: where it works between all of them.",
+        level: 4,
+        accepted: || "auto, cma, off".to_owned(),
+        set: |c, t| zero_copy(t).map(|v| c.shm.zero_copy = v),
+    },
+    Param {
+        name: "zero_copy_min",
+        default: "auto",
+        help: "Messages of so many bytes are read from the other's memory.",
+        level: 5,
+        accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
+        set: |c, t| size(t).map(|v| c.shm.zero_copy_min = v),
     },
     Param {
         name: "reproducible",

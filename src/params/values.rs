@@ -1,5 +1,6 @@
 //! What values may look like.
 
+use super::ShmBacking;
 use crate::topo::LevelSpec;
 
 pub(super) fn integer(text: &str, from: i64, to: i64) -> Result<i64, String> {
@@ -40,5 +41,33 @@ pub(super) fn op_levels(text: &str) -> Result<Option<LevelSpec>, String> {
     match text.trim() {
         "inherit" => Ok(None),
         text => LevelSpec::parse(text).map(Some),
+    }
+}
+
+/// A size that must be one.
+pub(super) fn bytes(text: &str) -> Result<usize, String> {
+    size(text)?.ok_or_else(|| "not a size".to_owned())
+}
+
+/// A size between two others; `None` for "auto".
+pub(super) fn within(text: &str, from: usize, to: usize) -> Result<Option<usize>, String> {
+    let size = size(text)?;
+    if size.is_some_and(|n| !(from..=to).contains(&n)) { Err("out of range".to_owned()) } else { Ok(size) }
+}
+
+pub(super) fn backing(text: &str) -> Result<ShmBacking, String> {
+    match text.trim() {
+        "auto" => Ok(ShmBacking::Auto),
+        "memfd" => Ok(ShmBacking::Memfd),
+        path if path.starts_with('/') => Ok(ShmBacking::Folder(path.into())),
+        _ => Err("not an absolute path".to_owned()),
+    }
+}
+
+pub(super) fn zero_copy(text: &str) -> Result<bool, String> {
+    match text.trim() {
+        "auto" | "cma" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("no such way".to_owned()),
     }
 }

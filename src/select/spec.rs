@@ -84,6 +84,11 @@ impl<A: Named> Spec<A> {
         self.levels[usize::from(level.index())]
     }
 
+    /// Whether the choice within a node is ours.
+    pub fn is_auto_within_node(&self) -> bool {
+        !self.below && Level::ALL.iter().filter(|&&level| level <= Level::Node).all(|&level| self.at(level).is_none())
+    }
+
     /// Parses a parameter's value; the error says which part is wrong, not what is accepted.
     pub fn parse(text: &str) -> Result<Spec<A>, String> {
         let mut spec = Self::AUTO;

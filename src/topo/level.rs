@@ -78,6 +78,11 @@ pub enum LevelSpec {
 }
 
 impl LevelSpec {
+    /// Whether the choice is left to us.
+    pub fn is_auto(&self) -> bool {
+        *self == LevelSpec::Auto
+    }
+
     /// Reads `auto`, `none` (flat: only the implicit top) or a comma list such as `l3,numa,socket,node,switch,cluster`.
     ///
     /// `switch` means all switch layers, `switch1` to `switch4` one of them. The order does not matter. A level inside

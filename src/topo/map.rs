@@ -72,6 +72,11 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// Physical cores of the caller's node; 0 where unknown.
+    pub fn cores(&self) -> usize {
+        self.hw.cores()
+    }
+
     /// * `me`: the caller's rank.
     /// * `hosts`: the node of every rank. Node numbers should be small: memory goes with the largest. The same partition
     ///   on all processes; the numbers themselves may differ.

@@ -1,0 +1,60 @@
+//! This process's pools of shared memory: made when a communicator first needs one, kept until the process ends.
+
+use super::glue;
+use super::startup;
+use crate::params::{Shm, ShmBacking};
+use crate::shm::backing::Backing;
+use crate::shm::budget::Budget;
+use crate::shm::locator::Place;
+use crate::shm::pool::Pool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The folder of `shm_backing` = auto.
+const FOLDER: &str = "/dev/shm";
+/// The most backings that are tried one after the other.
+pub const ATTEMPTS: usize = 2;
+
+struct Made {
+    budget: Arc<Budget>,
+    pools: [Option<Arc<Pool>>; ATTEMPTS],
+}
+
+/// The backings to try, in order. The same on all ranks.
+fn backings(shm: &Shm) -> Vec<Backing> {
+    match &shm.backing {
+        ShmBacking::Auto => vec![Backing::Memfd, Backing::Folder(FOLDER.into())],
+        ShmBacking::Memfd => vec![Backing::Memfd],
+        ShmBacking::Folder(path) => vec![Backing::Folder(path.clone())],
+    }
+}
+
+/// How many backings there are to try.
+pub fn attempts(shm: &Shm) -> usize {
+    backings(shm).len()
+}
+
+/// This process's number among those of its job on its node.
+fn place() -> Option<Place> {
+    let (mut local, mut locals) = (0, 0);
+    // SAFETY: fills in ours.
+    unsafe { glue::cr_local(&mut local, &mut locals) };
+    (locals > 0).then_some(Place { local, locals })
+}
+
+/// The pool of the backing number `attempt`; `None` where it cannot be had, which is told at verbose level 2.
+pub fn get(shm: &Shm, attempt: usize) -> Option<Arc<Pool>> {
+    static MADE: OnceLock<Mutex<Made>> = OnceLock::new();
+    let place = place()?;
+    let made = MADE.get_or_init(|| {
+        let budget = Arc::new(Budget::new(shm.limit / u64::from(place.locals)));
+        Mutex::new(Made { budget, pools: Default::default() })
+    });
+    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    if made.pools[attempt].is_none() {
+        match Pool::create(&backings(shm)[attempt], place, &made.budget) {
+            Ok(pool) => made.pools[attempt] = Some(pool),
+            Err(failure) => startup::remark(&format!("no shared memory: {failure}")),
+        }
+    }
+    made.pools[attempt].clone()
+}

@@ -1,0 +1,207 @@
+//! The team of a communicator: its processes, where all of them are on one node, with shared memory.
+//!
+//! It is made by the communicator's first operation that could use it, whichever that is: a handshake over point-to-point with tags
+//! of its own, so that it does not matter which operation the other processes meet it in. What can fail on one process
+//! alone is tried first and agreed upon afterwards: all use the team, or none does.
+
+use super::comm::Comm;
+use super::data::Datatype;
+use super::glue::CR_ERR_INTERN;
+use super::host::HostEndpoint;
+use super::{pool, startup};
+use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
+use crate::params::Shm;
+use crate::shm::group::{Draft, Group};
+use crate::shm::locator::{HELLO_BYTES, Hello};
+use crate::shm::team::{Config, Team};
+use crate::sync::wait::Waiting;
+use crate::topo::Level;
+use std::future::poll_fn;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
+
+/// Nonblocking operations that may be under way in shared memory at a time.
+pub const NONBLOCKING: u64 = 4;
+/// Persistent operations that may use shared memory.
+pub const PERSISTENT: u64 = 8;
+
+/// A communicator's team, from nothing on.
+#[derive(Default)]
+pub struct Maker {
+    /// Whether the handshake has begun.
+    begun: AtomicBool,
+    /// How it ended: `Ok(None)` when the processes do without.
+    made: OnceLock<Result<Option<Team>>>,
+    /// Nonblocking operations that take their turns: called so far, and finished of each slot.
+    next: AtomicU64,
+    finished: [AtomicU64; NONBLOCKING as usize],
+}
+
+/// Which of the team's streams an operation uses.
+#[derive(Clone, Copy, Debug)]
+pub enum Slot {
+    /// The blocking ones.
+    Blocking,
+    /// The nonblocking operation of this number.
+    Nonblocking(u64),
+    /// The persistent operation of this identity.
+    Persistent(u64),
+}
+
+impl Slot {
+    /// Its number in the team; `None` for a persistent operation beyond those that have one.
+    pub fn number(self) -> Option<usize> {
+        match self {
+            Slot::Blocking => Some(0),
+            Slot::Nonblocking(number) => Some(1 + (number % NONBLOCKING) as usize),
+            Slot::Persistent(identity) if identity < PERSISTENT => Some((1 + NONBLOCKING + identity) as usize),
+            Slot::Persistent(_) => None,
+        }
+    }
+}
+
+/// A nonblocking operation's turn; over when dropped.
+pub struct Turn<'m> {
+    maker: &'m Maker,
+    number: u64,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let finished = &self.maker.finished[(self.number % NONBLOCKING) as usize];
+        finished.store(self.number / NONBLOCKING + 1, Ordering::Release);
+    }
+}
+
+impl Maker {
+    /// The team, where the handshake is over and there is one.
+    #[inline]
+    pub fn get(&self) -> Option<&Team> {
+        match self.made.get() {
+            Some(Ok(Some(team))) => Some(team),
+            _ => None,
+        }
+    }
+
+    /// The number of the nonblocking operation that is being called. All ranks call those that get one in the same order.
+    pub fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Waits until the operation before in the same slot is over here.
+    pub async fn turn(&self, number: u64) -> Turn<'_> {
+        let finished = &self.finished[(number % NONBLOCKING) as usize];
+        poll_fn(|_| match finished.load(Ordering::Acquire) == number / NONBLOCKING {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+        Turn { maker: self, number }
+    }
+
+    /// The team; the first caller makes it, others wait for that one.
+    pub async fn team(&self, comm: &Comm) -> Result<Option<&Team>> {
+        if self.made.get().is_none() && !self.begun.swap(true, Ordering::AcqRel) {
+            let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), comm.identities.handshake());
+            let made = make(&ep, comm).await;
+            if made.is_err() {
+                ep.settle().await;
+            }
+            let _ = self.made.set(made);
+        }
+        let made = poll_fn(|_| self.made.get().map_or(Poll::Pending, Poll::Ready)).await;
+        made.as_ref().map(Option::as_ref).map_err(|&error| error)
+    }
+}
+
+/// Makes the team of all processes of the communicator, which are on one node.
+async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
+    let shm = &comm.config().shm;
+    for attempt in 0..pool::attempts(shm) {
+        if let Some(group) = handshake(ep, shm, attempt).await? {
+            let cores = comm.place().map_err(Error::Mpi)?.cores();
+            return Ok(Some(Team::new(Box::new(group), config(shm, comm.size() as usize, cores))));
+        }
+    }
+    if comm.rank() == 0 {
+        startup::remark(
+            "no shared memory: point-to-point messages take over (each process says why at verbose level 2)",
+        );
+    }
+    Ok(None)
+}
+
+fn config(shm: &Shm, members: usize, cores: usize) -> Config {
+    let built_in = Config::default();
+    Config {
+        fragment: shm.fragment_size.unwrap_or(built_in.fragment),
+        fragments: shm.fragments.unwrap_or(built_in.fragments),
+        sets: shm.sets.unwrap_or(built_in.sets),
+        waiting: Waiting { mode: shm.wait, crowded: cores > 0 && members > cores, ..built_in.waiting },
+        ..built_in
+    }
+}
+
+/// What a process reports after it has tried: whether it has attached the others, and whether it can read their memory.
+const ATTACHED: u8 = 1;
+const CAN_READ: u8 = 2;
+
+async fn handshake(ep: &HostEndpoint, shm: &Shm, attempt: usize) -> Result<Option<Group>> {
+    let mut draft = pool::get(shm, attempt).and_then(|pool| said(pool.prepare(shm.zero_copy)));
+    let hello = draft.as_ref().map_or(Hello::UNABLE, Draft::hello);
+    let phase = 4 * attempt as u8;
+    let hellos = allgather::<HELLO_BYTES>(ep, phase, hello).await?;
+
+    let mut status = 0;
+    if let Some(draft) = &mut draft
+        && said(draft.attach(ep.rank() as usize, &hellos)).is_some()
+    {
+        status |= ATTACHED;
+        if shm.zero_copy && said(draft.probe_zero_copy()).is_some() {
+            status |= CAN_READ;
+        }
+    }
+    let agreed = allgather(ep, phase + 2, [status]).await?.iter().fold(ATTACHED | CAN_READ, |all, [one]| all & one);
+    let Some(draft) = draft else { return Ok(None) };
+    if agreed & ATTACHED == 0 {
+        draft.give_up();
+        return Ok(None);
+    }
+    // It is attached, so this cannot fail.
+    draft.confirm(agreed & CAN_READ != 0).map(Some).map_err(|_| Error::Mpi(CR_ERR_INTERN as i32))
+}
+
+/// What succeeded; a failure is told at verbose level 2.
+fn said<T>(result: std::result::Result<T, crate::shm::failure::Failure>) -> Option<T> {
+    result.map_err(|failure| startup::remark(&format!("shared memory: {failure}"))).ok()
+}
+
+/// Everybody's bytes, everywhere, in the order of the ranks: gathered by rank 0, which sends all of them to all. Two phases.
+/// Cost: 2 (p − 1) messages; (p − 1) · n bytes up, (p − 1) · p · n down.
+async fn allgather<const N: usize>(ep: &HostEndpoint, phase: u8, mine: [u8; N]) -> Result<Vec<[u8; N]>> {
+    let size = ep.size() as usize;
+    let level = Level::Node.index();
+    let [up, down] = [phase, phase + 1].map(|phase| Tag { lane: 0, phase, level });
+    let all = ep.temp(size * N)?;
+    let part = |rank: Rank| all.span().slice(rank as usize * N..(rank as usize + 1) * N);
+    write(part(ep.rank()), &mine);
+    if ep.rank() == 0 {
+        let receives: Vec<_> = (1..ep.size()).map(|rank| ep.recv(rank, up, part(rank))).collect();
+        crate::algo::join(receives).await?;
+        let sends: Vec<_> = (1..ep.size()).map(|rank| ep.send(rank, down, all.span())).collect();
+        crate::algo::join(sends).await?;
+    } else {
+        ep.send(0, up, part(ep.rank())).await?;
+        ep.recv(0, down, all.span()).await?;
+    }
+    // SAFETY: a temporary buffer of that length; everything posted on it is complete.
+    let bytes = unsafe { std::slice::from_raw_parts(all.span().ptr(), size * N) };
+    Ok(bytes.as_chunks().0.to_vec())
+}
+
+fn write(to: Span, bytes: &[u8]) {
+    // SAFETY: a part of a temporary buffer of that length, with nothing posted on it.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.ptr(), bytes.len()) };
+}
