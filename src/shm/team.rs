@@ -37,7 +37,7 @@ pub struct Config {
     pub fragments: usize,
     /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8.
     pub sets: usize,
-    /// Reductions of more than two members share the work from so many bytes on.
+    /// Reductions share the work from so many bytes on; those to a root only among more than two members.
     pub shared_work_min: usize,
     /// Copies of so many bytes to the user's buffer bypass the cache, where the whole operation moves at least as many.
     pub bypass_min: usize,
@@ -50,7 +50,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            fragment: 8192,
+            fragment: 16384,
             fragments: 8,
             sets: 2,
             shared_work_min: 4096,

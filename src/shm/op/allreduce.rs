@@ -1,7 +1,8 @@
 //! Reduction to all, in the order of the members, so that all have bitwise the same result.
 //!
-//! Up to 56 bytes travel in the lines, and everybody combines everything; so it is with fragments in slots where that is no more work (two
-//! members) or latency counts more. Otherwise each member combines a part of every fragment, and all collect the parts.
+//! Up to 56 bytes travel in the lines, and everybody combines everything; so it is with fragments in slots while latency counts
+//! more than work. Otherwise each member combines a part of every fragment, and all collect the parts: less to combine even for two
+//! members, and no more to copy between caches.
 
 use super::combine::{Combine, fold};
 use super::reduce::Pieces;
@@ -16,7 +17,7 @@ use crate::shm::turn::Turn;
 pub async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
     let bytes = input.len() * op.size();
     if bytes > LINE {
-        return if turn.size() > 2 && bytes >= turn.team().config().shared_work_min {
+        return if turn.size() > 1 && bytes >= turn.team().config().shared_work_min {
             shared::reduce(turn, None, op, input, output).await
         } else {
             everyone(turn, op, input, output).await
