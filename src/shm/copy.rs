@@ -9,7 +9,7 @@ use crate::sync::shared::{will_read, will_write};
 /// Both are valid for so many bytes, do not overlap, and nobody else accesses them meanwhile.
 #[inline(always)]
 pub unsafe fn write(to: *mut u8, from: *const u8, len: usize) {
-    will_write(to);
+    will_write(to, len);
     // SAFETY: by the caller's promise.
     unsafe { bytes(from, to, len) }
 }
@@ -20,7 +20,7 @@ pub unsafe fn write(to: *mut u8, from: *const u8, len: usize) {
 /// Both are valid for so many bytes, do not overlap, and nobody writes them meanwhile.
 #[inline(always)]
 pub unsafe fn read(to: *mut u8, from: *const u8, len: usize, bypass: bool) {
-    will_read(from);
+    will_read(from, len);
     // SAFETY: by the caller's promise.
     unsafe { if bypass { past_the_cache(from, to, len) } else { bytes(from, to, len) } }
 }
@@ -91,7 +91,7 @@ pub unsafe fn pack<S: Stream + ?Sized>(data: &S, at: usize, len: usize, to: *mut
             Ok(())
         }
         None => {
-            will_write(to);
+            will_write(to, len);
             data.pack(at, Span::new(to, len, 1))
         }
     }
@@ -111,7 +111,7 @@ pub unsafe fn unpack<S: Stream + ?Sized>(data: &S, at: usize, len: usize, from: 
             Ok(())
         }
         None => {
-            will_read(from);
+            will_read(from, len);
             data.unpack(at, Span::new(from.cast_mut(), len, 1))
         }
     }

@@ -35,10 +35,11 @@ fn word(at: usize) -> Arc<AtomicU64> {
     table.words.get(&at).expect("the model registered the word").clone()
 }
 
-fn contents(at: usize) -> Option<Arc<UnsafeCell<()>>> {
+/// What stands for the contents that share bytes with `at..at + len`.
+fn contents(at: usize, len: usize) -> Vec<Arc<UnsafeCell<()>>> {
     let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (start, (len, cell)) = table.contents.range(..=at).next_back()?;
-    (at - start < *len).then(|| cell.clone())
+    let before = table.contents.range(..at + len).rev();
+    before.take_while(|(start, (size, _))| **start + size > at).map(|(_, (_, cell))| cell.clone()).collect()
 }
 
 /// A 64-bit word, known by its address.
@@ -60,18 +61,14 @@ impl SharedU64 {
     }
 }
 
-/// Tells the checker that the contents around `at` are about to be read; private memory is not watched.
-pub fn will_read(at: *const u8) {
-    if let Some(cell) = contents(at as usize) {
-        cell.with(|_| ());
-    }
+/// Tells the checker that `len` bytes at `at` are about to be read; private memory is not watched.
+pub fn will_read(at: *const u8, len: usize) {
+    contents(at as usize, len).iter().for_each(|cell| cell.with(|_| ()));
 }
 
-/// Tells the checker that the contents around `at` are about to be written.
-pub fn will_write(at: *const u8) {
-    if let Some(cell) = contents(at as usize) {
-        cell.with_mut(|_| ());
-    }
+/// Tells the checker that `len` bytes at `at` are about to be written.
+pub fn will_write(at: *const u8, len: usize) {
+    contents(at as usize, len).iter().for_each(|cell| cell.with_mut(|_| ()));
 }
 
 loom::lazy_static! {

@@ -10,12 +10,12 @@ pub use crate::sync::model::{SharedU64, will_read, will_write};
 #[cfg(not(loom))]
 pub use std::sync::atomic::AtomicU64 as SharedU64;
 
-/// Tells the model checker that the contents at `_at` are about to be read.
+/// Tells the model checker that `_len` bytes at `_at` are about to be read.
 #[cfg(not(loom))]
 #[inline(always)]
-pub fn will_read(_at: *const u8) {}
+pub fn will_read(_at: *const u8, _len: usize) {}
 
-/// Tells the model checker that the contents at `_at` are about to be written.
+/// Tells the model checker that `_len` bytes at `_at` are about to be written.
 #[cfg(not(loom))]
 #[inline(always)]
-pub fn will_write(_at: *const u8) {}
+pub fn will_write(_at: *const u8, _len: usize) {}

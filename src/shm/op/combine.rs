@@ -57,9 +57,9 @@ pub(super) unsafe fn fold<C: Combine>(
     out: *mut u8,
 ) {
     for member in 0..members {
-        will_read(operand(member));
+        will_read(operand(member), count * op.size());
     }
-    will_write(out);
+    will_write(out, count * op.size());
     // SAFETY: by the caller's promise.
     unsafe {
         if members == 1 {

@@ -40,14 +40,14 @@ const HEAD: usize = 16;
 
 /// Writes a number to a free line or slot of the caller's; `to` is aligned to 8 bytes.
 fn put(to: *mut u8, value: u64) {
-    will_write(to);
+    will_write(to, 8);
     // SAFETY: free, and aligned.
     unsafe { to.cast::<u64>().write(value) };
 }
 
 /// Reads a number from a line or slot that is published.
 fn get(from: *const u8) -> u64 {
-    will_read(from);
+    will_read(from, 8);
     // SAFETY: published, and aligned.
     unsafe { from.cast::<u64>().read() }
 }

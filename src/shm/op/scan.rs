@@ -54,14 +54,14 @@ async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span,
         let (from, to) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at));
         if me < last {
             let slot = turn.slot(me, step);
-            will_write(slot);
+            will_write(slot, bytes);
             // SAFETY: the slot is free, and holds a piece; that of the member before is published.
             unsafe {
                 if me == 0 {
                     copy::write(slot, from, bytes);
                 } else {
                     let before = turn.slot(me - 1, step);
-                    will_read(before);
+                    will_read(before, bytes);
                     op.reduce_into(before, from, slot, count);
                 }
             }
@@ -76,7 +76,7 @@ async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span,
                 (false, _) if me < last => copy::read(to, turn.slot(me, step), bytes, false),
                 (false, _) => {
                     let before = turn.slot(me - 1, step);
-                    will_read(before);
+                    will_read(before, bytes);
                     op.reduce_into(before, from, to, count);
                 }
             }

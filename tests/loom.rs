@@ -1,0 +1,9 @@
+//! The protocol under the model checker: every interleaving, and every value that the memory model lets a load return.
+//!
+//!     RUSTFLAGS="--cfg loom" cargo test --release --test loom
+#![cfg(loom)]
+
+mod loom {
+    mod memory;
+    mod protocol;
+}

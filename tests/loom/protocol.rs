@@ -1,0 +1,199 @@
+//! The models.
+
+use super::memory::{Modelled, Needs};
+use coll_rust::endpoint::{Result, Span};
+use coll_rust::shm::op::{self, Combine};
+use coll_rust::shm::team::{Config, Team};
+use coll_rust::sim::SimStream;
+use coll_rust::sync::wait::{Mode, Patience, Waiting};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Operations begin just before the numbers wrap around.
+const FIRST: u32 = u32::MAX - 1;
+
+fn config(fragments: usize, sets: usize, mode: Mode) -> Config {
+    let waiting = Waiting { mode, crowded: false, spin: 1 };
+    Config { fragment: 64, fragments, sets, shared_work_min: usize::MAX, waiting, first_op: FIRST, ..Config::default() }
+}
+
+fn needs(config: &Config, members: usize, queues: bool) -> Needs {
+    let fragment = config.fragment.max(128 * members).next_multiple_of(64);
+    Needs {
+        members,
+        grain: fragment,
+        fragment,
+        fragments: config.fragments,
+        lines: (0..8).collect(),
+        queues,
+        poor: Vec::new(),
+    }
+}
+
+/// The executor of a blocking operation, in a model: who has looked in vain lets others run.
+fn block_on<T>(team: &Team, future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut patience = Patience::default();
+    loop {
+        if let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return result;
+        }
+        match team.config().waiting.mode {
+            // Straight to sleep: the pauses before are no part of the protocol.
+            Mode::Block => (0..3).for_each(|_| team.pause(&mut patience)),
+            _ => loom::thread::yield_now(),
+        }
+    }
+}
+
+fn model(needs: Needs, config: Config, preemptions: usize, member: impl Fn(&Team) + Send + Sync + Copy + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 100_000;
+    // Three threads make too many interleavings to see them all.
+    builder.max_duration = (needs.members > 2).then_some(Duration::from_secs(20));
+    builder.check(move || {
+        let memory = Modelled::new(&needs);
+        let others: Vec<_> = (1..needs.members)
+            .map(|me| {
+                let memory = memory.clone();
+                loom::thread::spawn(move || member(&Team::new(memory.member(me), config)))
+            })
+            .collect();
+        member(&Team::new(memory.member(0), config));
+        others.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+fn bcast(team: &Team, root: usize, value: u8, len: usize) {
+    let data = SimStream::direct(&vec![if team.me() == root { value } else { 0 }; len]);
+    block_on(team, async {
+        let turn = team.open(0, 0, len > 56).await?.expect("memory");
+        op::bcast::bcast(turn, root, &data, usize::MAX).await
+    })
+    .unwrap();
+    assert_eq!(data.contents(), vec![value; len]);
+}
+
+fn barrier(team: &Team) {
+    block_on(team, async { op::barrier::barrier(team.open(0, 0, false).await?.expect("memory")).await }).unwrap();
+}
+
+#[test]
+fn a_payload_arrives_with_its_flag() {
+    let config = config(1, 1, Mode::Yield);
+    model(needs(&config, 2, false), config, 3, |team| {
+        bcast(team, 0, 7, 8);
+        bcast(team, 1, 8, 8);
+    });
+}
+
+#[test]
+fn a_line_is_used_again_only_when_all_have_read_it() {
+    let config = config(1, 1, Mode::Yield);
+    model(needs(&config, 2, false), config, 1, |team| {
+        for value in 0..9 {
+            bcast(team, 0, value + 1, 8);
+        }
+    });
+}
+
+#[test]
+fn three_members_read_a_payload() {
+    let config = config(1, 1, Mode::Yield);
+    model(needs(&config, 3, false), config, 1, |team| {
+        bcast(team, 0, 1, 8);
+        bcast(team, 2, 2, 8);
+    });
+}
+
+#[test]
+fn a_slot_is_used_again_only_when_it_has_been_read() {
+    for (fragments, sets) in [(1, 1), (2, 1), (2, 2)] {
+        let config = config(fragments, sets, Mode::Yield);
+        model(needs(&config, 2, true), config, 1, |team| {
+            // Three fragments, then one of the next operation, then one from the other side.
+            bcast(team, 0, 5, 600);
+            bcast(team, 0, 6, 100);
+            bcast(team, 1, 7, 300);
+        });
+    }
+}
+
+struct Xor;
+
+impl Combine for Xor {
+    fn size(&self) -> usize {
+        8
+    }
+
+    unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) {
+        for i in 0..count {
+            // SAFETY: by the caller's promise.
+            unsafe { *right.cast::<u64>().add(i) ^= *left.cast::<u64>().add(i) };
+        }
+    }
+}
+
+fn allreduce(team: &Team, count: usize) -> Result<()> {
+    let mut input = vec![1_u64 << team.me(); count];
+    let mut output = vec![0_u64; count];
+    let span = |data: &mut Vec<u64>| Span::new(data.as_mut_ptr().cast(), count, 8);
+    let (from, to) = (span(&mut input), span(&mut output));
+    block_on(team, async {
+        let turn = team.open(0, 0, count > 7).await?.expect("memory");
+        op::allreduce::allreduce(turn, &Xor, from, to).await
+    })?;
+    assert_eq!(output, vec![(1 << team.size()) - 1; count]);
+    Ok(())
+}
+
+#[test]
+fn everybody_combines_everything() {
+    let config = config(2, 2, Mode::Yield);
+    model(needs(&config, 2, true), config, 2, |team| {
+        allreduce(team, 2).unwrap();
+        allreduce(team, 40).unwrap();
+        barrier(team);
+    });
+}
+
+#[test]
+fn the_work_is_shared() {
+    let config = Config { shared_work_min: 0, ..config(1, 1, Mode::Yield) };
+    // Three parts of three elements each.
+    let needs = Needs { grain: 24, ..needs(&config, 3, true) };
+    model(needs, config, 1, |team| allreduce(team, 9).unwrap());
+}
+
+#[test]
+fn all_decide_alike_when_one_gets_no_memory() {
+    for poor in [vec![], vec![0], vec![1], vec![0, 1]] {
+        let config = config(1, 1, Mode::Yield);
+        let rich = poor.is_empty();
+        let needs = Needs { poor, ..needs(&config, 2, true) };
+        model(needs, config, 3, move |team| {
+            let turn = block_on(team, team.open(0, 0, true)).unwrap();
+            assert_eq!(turn.is_some(), rich);
+            match turn {
+                Some(turn) => block_on(team, op::barrier::barrier(turn)).unwrap(),
+                None => barrier(team),
+            }
+        });
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost() {
+    let config = config(2, 1, Mode::Block);
+    model(needs(&config, 2, false), config, 3, |team| {
+        barrier(team);
+        bcast(team, 0, 3, 8);
+    });
+}
+
+#[test]
+fn no_wake_up_is_lost_between_steps() {
+    let config = config(1, 1, Mode::Block);
+    model(needs(&config, 2, true), config, 2, |team| bcast(team, 1, 3, 600));
+}
