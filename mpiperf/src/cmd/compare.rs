@@ -1,8 +1,9 @@
 //! `mpiperf compare`: two variants in one job, alternating call by call.
 
 use super::bench::{Bench, enough, on_rank_0};
-use super::options::{Files, How, What, percent};
+use super::options::{Files, How, What};
 use super::run::try_out;
+use super::values::percent;
 use crate::clock::Timer;
 use crate::error::{Error, Result};
 use crate::measure::{Outcome, Sample, Verdict, measure};

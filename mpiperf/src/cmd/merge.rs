@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::options::{Files, confidence};
+use super::options::Files;
+use super::values::confidence;
 use crate::error::{Error, Result};
 use crate::report::groups::{Groups, Repeated, same};
 use crate::report::output::{Kind, Output, say};

@@ -11,6 +11,7 @@ pub mod plot;
 pub mod run;
 pub mod selfcheck;
 pub mod session;
+pub mod values;
 
 use clap::{Parser, Subcommand};
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::values::{Pattern, Sizes, align, arrival, confidence, count, root, share, sizes, trim};
 use crate::clock::{Scheme, Source};
 use crate::error::{Error, Result};
 use crate::measure::{Arrival, Plan, Stop, Wait};
@@ -113,10 +114,6 @@ pub struct Files {
     pub json: Option<PathBuf>,
 }
 
-/// Message sizes, ascending.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sizes(pub Vec<usize>);
-
 /// [`Counts`] on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CountsName {
@@ -137,128 +134,6 @@ pub enum CacheName {
     Warm,
     /// Other buffers at every call
     Cold,
-}
-
-/// [`Arrival`] on the command line: the file is not read yet.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Pattern {
-    /// One that is complete.
-    Ready(Arrival),
-    /// To be read by rank 0.
-    File(PathBuf),
-}
-
-fn count() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=1_000_000_000)
-}
-
-/// A size with a binary unit: `64`, `4k`, `1m`, `2g`.
-fn size(text: &str) -> Result<usize, String> {
-    let lower = text.trim().to_lowercase();
-    let digits = lower.trim_end_matches(|c: char| c.is_alphabetic());
-    let shift = match &lower[digits.len()..] {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        unit => return Err(format!("'{text}': unknown unit '{unit}' (k, m or g: powers of 1024)")),
-    };
-    let n: usize = digits.parse().map_err(|_| format!("'{text}' is no size (such as 64, 4k, 1m)"))?;
-    n.checked_mul(1 << shift).filter(|n| *n <= isize::MAX as usize).ok_or_else(|| format!("{text}: too large a size"))
-}
-
-/// A list of sizes and ranges, strictly ascending.
-fn sizes(text: &str) -> Result<Sizes, String> {
-    let mut all: Vec<usize> = Vec::new();
-    for item in text.split(',') {
-        let parts: Vec<&str> = item.split(':').collect();
-        let new = match parts[..] {
-            [one] => vec![size(one)?],
-            [from, to] => range(size(from)?, size(to)?, 2, item)?,
-            [from, to, factor] => {
-                let factor = factor.parse().ok().filter(|f| *f >= 2);
-                range(
-                    size(from)?,
-                    size(to)?,
-                    factor.ok_or_else(|| format!("'{item}': the factor must be 2 or more"))?,
-                    item,
-                )?
-            }
-            _ => return Err(format!("'{item}' is no range of sizes (FROM:TO or FROM:TO:FACTOR)")),
-        };
-        for n in new {
-            match all.last() {
-                Some(last) if *last == n => return Err(format!("{n} is there twice")),
-                Some(last) if *last > n => return Err(format!("{n} comes after {last}: sizes must ascend")),
-                _ => all.push(n),
-            }
-        }
-    }
-    Ok(Sizes(all))
-}
-
-fn range(from: usize, to: usize, factor: usize, item: &str) -> Result<Vec<usize>, String> {
-    if from == 0 || from > to {
-        return Err(format!("'{item}': a range goes from 1 or more upward"));
-    }
-    Ok(std::iter::successors(Some(from), |n| n.checked_mul(factor)).take_while(|n| *n <= to).collect())
-}
-
-fn root(text: &str) -> Result<Root, String> {
-    match text {
-        "rotate" | "rotating" => Ok(Root::Rotating),
-        rank => rank.parse().map(Root::Fixed).map_err(|_| "a rank, or rotate".to_owned()),
-    }
-}
-
-fn align(text: &str) -> Result<usize, String> {
-    size(text)?
-        .checked_next_power_of_two()
-        .filter(|n| Ok(*n) == size(text) && *n <= 1 << 30)
-        .ok_or_else(|| "must be a power of two up to 1g".to_owned())
-}
-
-/// A number with or without a percent sign: `0.05` or `5%`.
-fn part(text: &str) -> Option<f64> {
-    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
-    number.trim().parse::<f64>().ok().map(|n| n * scale).filter(|n| n.is_finite())
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    part(text).filter(|s| *s > 0.0 && *s <= 1.0).ok_or_else(|| "must be above 0 and at most 1 (0.05 or 5%)".to_owned())
-}
-
-fn trim(text: &str) -> Result<f64, String> {
-    part(text).filter(|s| (0.0..0.5).contains(s)).ok_or_else(|| "must be from 0 to below 0.5 (0.25 or 25%)".to_owned())
-}
-
-/// A confidence: from one half upward, below certainty.
-pub fn confidence(text: &str) -> Result<f64, String> {
-    let good = part(text).filter(|s| (0.5..=0.9999).contains(s));
-    good.ok_or_else(|| "must be from 0.5 to 0.9999 (such as 0.95 or 95%)".to_owned())
-}
-
-/// A percentage above 0, with or without its sign: `5` or `5%`.
-pub fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
-    let good = number.filter(|n| *n > 0.0 && *n <= 1000.0);
-    good.ok_or_else(|| "must be a percentage above 0, at most 1000 (such as 5 or 5%)".to_owned())
-}
-
-fn arrival(text: &str) -> Result<Pattern, String> {
-    let wrong = || "must be together, linear:MICROSECONDS, random:MICROSECONDS or file:PATH".to_owned();
-    let micros = |number: &str| {
-        let number = number.trim_end_matches("us").trim_end_matches("µs").trim();
-        let value = number.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-        value.map(|n| n * 1e-6).ok_or_else(|| format!("'{number}' is no number of microseconds"))
-    };
-    Ok(match text.split_once(':') {
-        None if text == "together" => Pattern::Ready(Arrival::Together),
-        Some(("linear", time)) => Pattern::Ready(Arrival::Linear(micros(time)?)),
-        Some(("random", time)) => Pattern::Ready(Arrival::Random(micros(time)?)),
-        Some(("file", path)) if !path.is_empty() => Pattern::File(path.into()),
-        _ => return Err(wrong()),
-    })
 }
 
 impl What {
@@ -414,53 +289,6 @@ fn replay(text: &str, name: &str) -> Result<Vec<Vec<f64>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn size_lists() {
-        assert_eq!(sizes("8,64,1k,1m").unwrap().0, [8, 64, 1024, 1 << 20]);
-        assert_eq!(sizes("8:64").unwrap().0, [8, 16, 32, 64]);
-        assert_eq!(sizes("0,8:100:3").unwrap().0, [0, 8, 24, 72]);
-        for (text, want) in [
-            ("64,8", "8 comes after 64"),
-            ("8,8", "8 is there twice"),
-            ("8:32,16", "16 comes after 32"),
-            ("", "is no size"),
-            ("8,,9", "is no size"),
-            ("1x", "unknown unit 'x'"),
-            ("-1", "is no size"),
-            ("64:8", "upward"),
-            ("0:8", "upward"),
-            ("8:64:1", "factor"),
-            ("1:2:3:4", "no range"),
-            ("99999999999g", "too large"),
-            ("99999999999999999999", "is no size"),
-        ] {
-            let error = sizes(text).unwrap_err();
-            assert!(error.contains(want), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn shares_and_percentages() {
-        assert_eq!((part("5%"), part("0.25"), part("x"), part("nan")), (Some(0.05), Some(0.25), None, None));
-        assert!(trim("0.5").is_err() && trim("0").is_ok() && trim("-1").is_err());
-        assert!(confidence("95%").is_ok() && confidence("95").is_err() && confidence("1").is_err());
-        assert_eq!(percent("5%"), Ok(5.0));
-        assert!(percent("0").is_err() && percent("-5").is_err() && percent("five").is_err());
-        assert!(share("0").is_err() && share("1").is_ok());
-        assert!(align("48").is_err() && align("0").is_err() && align("4k") == Ok(4096));
-    }
-
-    #[test]
-    fn arrivals() {
-        assert_eq!(arrival("together"), Ok(Pattern::Ready(Arrival::Together)));
-        assert_eq!(arrival("linear:10us"), Ok(Pattern::Ready(Arrival::Linear(10.0 * 1e-6))));
-        assert_eq!(arrival("random:0.5"), Ok(Pattern::Ready(Arrival::Random(0.5 * 1e-6))));
-        assert_eq!(arrival("file:a:b"), Ok(Pattern::File("a:b".into())));
-        for wrong in ["", "linear", "linear:", "linear:-1", "linear:x", "file:", "sometimes"] {
-            assert!(arrival(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn replayed_files() {
