@@ -194,7 +194,7 @@ if [ -z "${MPIPERF:-}" ] && command -v mpicc.mpich >/dev/null && command -v mpie
         bad "MPICH: build"
     fi
 else
-    echo "MPICH: not here, left out"
+    echo "MPICH: left out (not here, or MPIPERF names the program)"
 fi
 
 echo "$passed passed, $failed failed"
