@@ -53,7 +53,7 @@ impl Default for Config {
             fragment: 16384,
             fragments: 8,
             sets: 2,
-            shared_work_min: 4096,
+            shared_work_min: 8192,
             bypass_min: usize::MAX,
             waiting: Waiting::default(),
             first_op: 1,
