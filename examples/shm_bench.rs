@@ -1,6 +1,6 @@
 //! Times the shared-memory operations between threads that are bound to a core each: what the protocol costs without MPI.
 //!
-//!     cargo run --release --example shm_bench -- [members] [fragment] [fragments] [sets] [shared work from]
+//!     cargo run --release --example shm_bench -- [members] [fragment] [fragments] [sets] [shared work from] [bypass from]
 
 use coll_rust::endpoint::{Result, Span, Stream};
 use coll_rust::shm::heap::Heap;
@@ -129,6 +129,7 @@ fn main() {
     let waiting = Waiting { crowded: members > cores, ..Waiting::default() };
     let config = Config {
         shared_work_min: get(4, usual.shared_work_min),
+        bypass_min: get(5, usual.bypass_min),
         fragment: get(1, usual.fragment),
         fragments: get(2, usual.fragments),
         sets: get(3, usual.sets),
