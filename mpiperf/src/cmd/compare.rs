@@ -30,8 +30,8 @@ pub struct Args {
     /// Collective components of the second variant
     #[arg(long, value_name = "COMPONENTS", allow_hyphen_values = true)]
     b: String,
-    /// Set up both variants so often anew for each case: communicators and buffers
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Set up both variants so often anew for each case (communicators and buffers); 3 or more: the interval is over the setups
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..=1000))]
     setups: u32,
     /// Slow the second variant by this share of its own time, to see what is resolved
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
