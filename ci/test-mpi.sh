@@ -146,18 +146,20 @@ says() {
     fi
 }
 
-# Every rank of the last job must have met these operations in all modes: comma list, and as for says().
+# Every rank of the last job must have met these operations in all modes: comma list, and as for says(). Fourth: "passed", if all calls must
+# have gone to the component below; else all must have been handled.
 met() {
-    local operation ranks
+    local operation ranks how="handled=[1-9][0-9]* passed=0"
     [ "$number" != "$1" ] && [ $stock = 0 ] || return 0
+    [ "${4:-}" != passed ] || how="handled=0 passed=[1-9][0-9]*"
     for operation in ${3//,/ }; do
-        ranks=$(grep -cE "coll_rust report:.*: $operation handled=.* blocking=[1-9][0-9]* nonblocking=[1-9][0-9]* persistent=[1-9]" \
+        ranks=$(grep -cE "coll_rust report:.*: $operation $how blocking=[1-9][0-9]* nonblocking=[1-9][0-9]* persistent=[1-9]" \
             "$scratch/$number.err")
         if [ "$ranks" -eq "$2" ]; then
             passed=$((passed + 1))
         else
             failed=$((failed + 1))
-            echo "FAILED  $operation came to the component in all modes on $ranks of $2 ranks"
+            echo "FAILED  $operation was ${4:-handled} in all modes on $ranks of $2 ranks"
         fi
     done
 }
@@ -195,12 +197,19 @@ done
 job real 5 $all "" 1800 matrix $extent --ops $matrix_ops
 job synthetic/core 8 $all "" 300 matrix --tiny --seed 2 --ops $matrix_ops
 
-# The other operations. Those of $below have no algorithm in the component yet.
-below=allgather,allgatherv,alltoall,alltoallv,alltoallw,exscan,gather,gatherv,reduce_scatter,reduce_scatter_block,scan,scatter,scatterv
-for np in 2 3 5; do
+# The other operations: within a node they are ours, with shared memory or, where there turns out to be none, without; on
+# communicators of several nodes, and where the user does not want shared memory, they pass below.
+blocks=allgather,allgatherv,alltoall,alltoallv,alltoallw,exscan,gather,gatherv,reduce_scatter,reduce_scatter_block,scan,scatter,scatterv
+for np in 2 3 5 8; do
     before=$number
-    OMPI_MCA_coll=^tuned job real "$np" - "" 900 vector $extent --below $below
-    met "$before" "$np" $below
+    OMPI_MCA_coll=^tuned job real "$np" $blocks "" 900 vector $extent
+    met "$before" "$np" $blocks
+done
+OMPI_MCA_coll=^tuned job synthetic/core 8 $blocks "" 300 vector $extent --seed 2
+for np in 2 5; do
+    before=$number
+    OMPI_MCA_coll=^tuned job real "$np" - "shm_limit=0" 900 vector $extent --below $blocks
+    met "$before" "$np" $blocks passed
 done
 if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     if said=$("$border"); then

@@ -15,7 +15,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("sim", &["endpoint"]),
     ("sync", &[]),
     ("shm", &["endpoint", "pattern", "sync"]),
-    ("ffi", &["algo", "endpoint", "hier", "params", "select", "shm", "sync", "topo"]),
+    ("ffi", &["algo", "endpoint", "hier", "params", "pattern", "select", "shm", "sync", "topo"]),
 ];
 
 /// Where `unsafe` is allowed.

@@ -5,7 +5,6 @@ use super::data::{Datatype, Layout, Side};
 use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, cr_call, ompi_datatype_t, ompi_op_t};
 use super::kind::Kind;
 use crate::endpoint::{Rank, Span};
-use crate::params::Config;
 use std::ptr;
 
 /// A collective call with what was found out about its arguments.
@@ -14,6 +13,7 @@ pub struct Call {
     pub kind: Kind,
     pub root: Rank,
     pub is_root: bool,
+    rank: usize,
     ranks: usize,
     /// What this rank sends. `None` where the operation ignores it, and in place: then the data are in `receive` (Scatter, Scatterv: in
     /// `send`).
@@ -59,6 +59,7 @@ impl Call {
             kind,
             root,
             is_root,
+            rank: comm.rank() as usize,
             ranks,
             send,
             receive,
@@ -92,6 +93,31 @@ impl Call {
     /// The elements of a side.
     pub fn elements(&self, side: &Side) -> Span {
         Span::new(side.buffer.cast(), self.count(), self.units().info.extent)
+    }
+
+    /// Elements of the result of Reduce_scatter and Reduce_scatter_block that go to a rank.
+    pub fn part(&self, rank: usize) -> usize {
+        self.side().map_or(0, |side| side.part(rank))
+    }
+
+    /// The elements of what is combined: of all ranks' parts, where the result is scattered. In place, of the receive buffer.
+    pub fn operand(&self) -> Span {
+        let count = match self.kind {
+            Kind::ReduceScatterBlock => self.count().saturating_mul(self.ranks),
+            _ => self.count(),
+        };
+        let side = self.send.as_ref().or(self.receive.as_ref());
+        side.map_or(Span::empty(), |side| Span::new(side.buffer.cast(), count, self.units().info.extent))
+    }
+
+    /// The elements of the result of an operation that combines and whose result goes to every rank, or its part of it.
+    pub fn result(&self) -> Span {
+        let count = match self.kind {
+            Kind::ReduceScatter => self.part(self.rank),
+            _ => self.count(),
+        };
+        let buffer = self.receive.as_ref().map_or(ptr::null_mut(), |side| side.buffer);
+        Span::new(buffer.cast(), count, self.units().info.extent)
     }
 
     /// Packed bytes of one block, in the operations that have one of equal size for each rank. The same on all ranks.
@@ -156,14 +182,20 @@ impl Call {
     }
 }
 
-/// Whether the parameters, or the want of an algorithm, leave an operation to the component below.
-pub fn is_below(kind: Kind, config: &Config) -> bool {
+/// Whether an operation is left to the component below: by the parameters, or since it has no algorithm for several nodes. The same on all
+/// ranks.
+pub fn is_below(comm: &Comm, kind: Kind) -> bool {
+    let config = comm.config();
     match kind {
         Kind::Bcast => config.bcast.algorithm.below(),
         Kind::Reduce => config.reduce.algorithm.below(),
         Kind::Allreduce => config.allreduce.algorithm.below(),
         Kind::Barrier => config.barrier.algorithm.below(),
-        _ => true,
+        // With shared memory or without, values are not combined alike.
+        Kind::Exscan | Kind::Scan | Kind::ReduceScatter | Kind::ReduceScatterBlock => {
+            config.reproducible || !comm.is_shared()
+        }
+        _ => !comm.is_shared(),
     }
 }
 

@@ -131,16 +131,16 @@ impl Comm {
     pub fn is_shared(&self) -> bool {
         *self.shared.get_or_init(|| {
             let together = || self.place().is_ok_and(|place| place.local().len() == self.size as usize);
-            self.config.shm.limit > 0 && together() && !self.is_of_several_jobs()
+            self.config.shm.limit > 0 && !self.is_of_several_jobs() && together()
         })
     }
 
     /// There is a team, or will never be one: calls need not ask any more.
     pub fn open_quickly(&self) {
         if self.quick.load(Ordering::Relaxed) == 0 {
-            let kinds = shared::KINDS.iter().filter(|&&kind| shared::wanted(self, kind));
+            let kinds = Kind::all().filter(|&kind| shared::wanted(self, kind));
             // SYNC(the team): the maker has its own.
-            self.quick.store(kinds.fold(0, |mask, &kind| mask | 1 << kind as u32), Ordering::Relaxed);
+            self.quick.store(kinds.fold(0, |mask, kind| mask | 1 << kind as u32), Ordering::Relaxed);
         }
     }
 

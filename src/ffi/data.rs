@@ -240,6 +240,25 @@ impl Side {
         one.into_iter().chain(several.iter().copied()).filter(|handle| !handle.is_null())
     }
 
+    /// All elements, of a side without blocks, as one stream.
+    pub fn stream(&self) -> HostStream {
+        HostStream::new(self.dtype(), self.count(), self.buffer)
+    }
+
+    /// So many elements, so many bytes from the origin of the buffer.
+    fn stream_at(&self, dtype: Datatype, count: usize, shift: isize) -> HostStream {
+        HostStream::new(dtype, count, self.buffer.cast::<u8>().wrapping_offset(shift).cast())
+    }
+
+    /// Elements in the block of a rank; 0 where every block has a datatype of its own.
+    pub fn part(&self, rank: usize) -> usize {
+        match &self.layout {
+            Layout::Equal { count, .. } => *count,
+            Layout::Vector { counts, .. } => elements(counts.all()[rank]),
+            Layout::Typed { .. } => 0,
+        }
+    }
+
     /// Elements, without regard to blocks; 0 where every block has a datatype of its own.
     pub fn count(&self) -> usize {
         match &self.layout {
@@ -251,19 +270,32 @@ impl Side {
 }
 
 /// A buffer with a block for each rank, each block as the packed stream of its datatype.
-#[derive(Clone, Copy, Debug)]
 pub struct HostBlocks<'s> {
     side: &'s Side,
+    /// All blocks, where every one has a datatype of its own: Open MPI is asked about each only once.
+    typed: Vec<HostStream>,
 }
 
-#[expect(dead_code, reason = "for the algorithms that move blocks")]
 impl HostBlocks<'_> {
     /// The blocks of a side.
     pub fn new(side: &Side) -> HostBlocks<'_> {
-        HostBlocks { side }
+        let Layout::Typed { dtypes, counts, displs } = &side.layout else {
+            return HostBlocks { side, typed: Vec::new() };
+        };
+        let mut dtype = Datatype::BYTES;
+        let all = dtypes.all().iter().zip(counts.all()).zip(displs.all());
+        let block = |((&handle, &count), &displ): ((&*mut ompi_datatype_t, &cr_count), &cr_displ)| {
+            if handle != dtype.handle {
+                // SAFETY: the handles of a significant side are live.
+                dtype = unsafe { Datatype::of(handle) };
+            }
+            side.stream_at(dtype, elements(count), displ as isize)
+        };
+        HostBlocks { side, typed: all.map(block).collect() }
     }
 
     /// The block of a rank.
+    #[inline]
     pub fn block(&self, rank: usize) -> HostStream {
         let apart = |dtype: &Datatype, count: usize| dtype.info.extent.wrapping_mul(count as isize);
         let (dtype, count, shift) = match &self.side.layout {
@@ -275,13 +307,9 @@ impl HostBlocks<'_> {
                 let counts = counts.all();
                 (*dtype, elements(counts[rank]), apart(dtype, sum(&counts[..rank])))
             }
-            Layout::Typed { dtypes, counts, displs } => {
-                // SAFETY: the handles of a significant side are live.
-                let dtype = unsafe { Datatype::of(dtypes.all()[rank]) };
-                (dtype, elements(counts.all()[rank]), displs.all()[rank] as isize)
-            }
+            Layout::Typed { .. } => return self.typed[rank],
         };
-        HostStream::new(dtype, count, self.side.buffer.cast::<u8>().wrapping_offset(shift).cast())
+        self.side.stream_at(dtype, count, shift)
     }
 }
 

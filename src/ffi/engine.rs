@@ -13,7 +13,7 @@ use super::guard;
 use super::identity::Ticket;
 use super::kind::{Kind, Mode};
 use super::operation::{self, PASS};
-use super::shared;
+use super::shared::{self, quick::quick};
 use super::team::Slot;
 use crate::endpoint::Result;
 use crate::shm::team::Team;
@@ -98,7 +98,7 @@ fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Fu
         if let Some(ticket) = identity.ticket {
             comm.identities.turn(ticket).await;
         }
-        operation::run(&comm, &call, identity.slot, identity.first_tag, identity.synchronise).await
+        operation::run(&comm, &call, identity.slot, Some(identity.first_tag), identity.synchronise).await
     })
 }
 
@@ -219,7 +219,7 @@ impl List {
 #[inline(always)]
 pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, mode: Mode) -> std::result::Result<Call, i32> {
     if let Some(kind) = Kind::from_number(call.kind)
-        && is_below(kind, comm.config())
+        && is_below(comm, kind)
     {
         counters::passed(kind, mode);
         return Err(PASS);
@@ -249,10 +249,10 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
         true => None,
         false => {
             let ticket = comm.identities.nonblocking(&call);
-            let synchronise = call.kind.is_one_way() && comm.synchronise_now();
             // Open MPI calls these in another order on each rank.
             let in_order = !call.is_like_agreement() && shared::is_eligible(comm, &call);
             let slot = in_order.then(|| Slot::Nonblocking(comm.team.number()));
+            let synchronise = !in_order && call.kind.is_one_way() && comm.synchronise_now();
             Some(Identity { ticket: Some(ticket), slot, first_tag: ticket.first_tag, synchronise })
         }
     };
@@ -304,7 +304,7 @@ pub(super) fn launch(
 /// As for [`Call::new`].
 pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     // SAFETY: by the caller's promise.
-    if let Some(code) = unsafe { shared::quick(comm, call) } {
+    if let Some(code) = unsafe { quick(comm, call) } {
         return code;
     }
     // SAFETY: by the caller's promise.
@@ -316,9 +316,15 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     if call.is_empty() {
         return 0;
     }
-    let first_tag = comm.identities.blocking(call.kind);
-    let synchronise = call.kind.is_one_way() && comm.synchronise_now();
-    let slot = shared::is_eligible(comm, &call).then_some(Slot::Blocking);
+    // Others may have come through `quick`, which counts nothing: tags and the place in flow control only matter where there is no shared
+    // memory, and are taken when that is known.
+    let (slot, first_tag, synchronise) = match shared::is_eligible(comm, &call) {
+        true => (Some(Slot::Blocking), None, false),
+        false => {
+            let first_tag = comm.identities.blocking(call.kind);
+            (None, Some(first_tag), call.kind.is_one_way() && comm.synchronise_now())
+        }
+    };
     drive(operation::run(comm, &call, slot, first_tag, synchronise), || comm.team.get())
         .map_or_else(operation::code, |()| 0)
 }

@@ -22,6 +22,7 @@ mod counters;
 mod data;
 mod engine;
 mod exports;
+mod flat;
 mod guard;
 mod host;
 mod identity;

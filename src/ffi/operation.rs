@@ -3,10 +3,11 @@
 use super::call::Call;
 use super::comm::{Comm, Plan};
 use super::data::{Datatype, HostStream, Side};
+use super::flat;
 use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS};
 use super::host::HostEndpoint;
 use super::kind::Kind;
-use super::shared;
+use super::shared::{self, Answer};
 use super::startup;
 use super::team::Slot;
 use crate::algo::reduce::Value;
@@ -34,14 +35,22 @@ pub fn code(error: Error) -> i32 {
     }
 }
 
-/// Runs `call`: through shared memory where it can be, and it has a slot there; else with tags from `first_tag` downwards. `synchronise`: with a
-/// barrier first (flow control; shared memory has its own).
-pub async fn run(comm: &Comm, call: &Call, slot: Option<Slot>, first_tag: i32, synchronise: bool) -> Result<()> {
-    if let Some(slot) = slot
-        && shared::run(comm, call, slot).await?
-    {
-        return Ok(());
+/// Runs `call`: through shared memory where it can be, and it has a slot there; else with tags from `first_tag` downwards (`None`: those of a
+/// blocking operation that is called now). `synchronise`: with a barrier first (flow control; shared memory has its own).
+pub async fn run(
+    comm: &Comm,
+    call: &Call,
+    slot: Option<Slot>,
+    first_tag: Option<i32>,
+    mut synchronise: bool,
+) -> Result<()> {
+    if let Some(slot) = slot {
+        match shared::run(comm, call, slot).await? {
+            Answer::Done => return Ok(()),
+            Answer::Refused { synchronise: now } => synchronise |= now,
+        }
     }
+    let first_tag = first_tag.unwrap_or_else(|| comm.identities.blocking(call.kind));
     // Movement works on bytes, reduction on elements.
     let (units, op) = match call.op.is_null() {
         true => (Datatype::BYTES, ptr::null_mut()),
@@ -58,7 +67,7 @@ pub async fn run(comm: &Comm, call: &Call, slot: Option<Slot>, first_tag: i32, s
 /// An argument is missing that the operation needs: an error of ours.
 pub const UNSUPPORTED: Error = Error::Mpi(CR_ERR_INTERN as i32);
 
-fn needed(side: &Option<Side>) -> Result<&Side> {
+pub(super) fn needed(side: &Option<Side>) -> Result<&Side> {
     side.as_ref().ok_or(UNSUPPORTED)
 }
 
@@ -76,8 +85,7 @@ async fn run_over(ep: &HostEndpoint, comm: &Comm, call: &Call, synchronise: bool
             let spec = &comm.config().barrier.algorithm;
             hier::barrier::barrier(&job(ep, &plan, comm, Amount::NONE), spec).await
         }
-        // Passed to the component below: they never come here.
-        _ => Err(UNSUPPORTED),
+        _ => flat::run(ep, call).await,
     }
 }
 

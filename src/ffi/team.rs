@@ -4,7 +4,7 @@
 //! of its own, so that it does not matter which operation the other processes meet it in. What can fail on one process
 //! alone is tried first and agreed upon afterwards: all use the team, or none does.
 
-use super::comm::Comm;
+use super::comm::{Comm, due};
 use super::data::Datatype;
 use super::glue::CR_ERR_INTERN;
 use super::host::HostEndpoint;
@@ -19,7 +19,7 @@ use crate::topo::Level;
 use std::future::poll_fn;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 
 /// Nonblocking operations that may be under way in shared memory at a time.
@@ -37,6 +37,8 @@ pub struct Maker {
     /// Nonblocking operations that take their turns: called so far, and finished of each slot.
     next: AtomicU64,
     finished: [AtomicU64; NONBLOCKING as usize],
+    /// Rooted operations that there was no shared memory for, for flow control: the blocking ones, and the nonblocking ones of each slot.
+    refused: [AtomicU32; 1 + NONBLOCKING as usize],
 }
 
 /// Which of the team's streams an operation uses.
@@ -88,6 +90,17 @@ impl Maker {
     /// The number of the nonblocking operation that is being called. All ranks call those that get one in the same order.
     pub fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a rooted operation that there is no shared memory for: whether it synchronises first. Within a slot all ranks find the same
+    /// operations without. (A persistent operation counts its starts itself.)
+    pub fn refuse(&self, slot: Slot, flow_limit: u32) -> bool {
+        match slot {
+            Slot::Blocking | Slot::Nonblocking(_) => {
+                slot.number().is_some_and(|number| due(&self.refused[number], flow_limit))
+            }
+            Slot::Persistent(_) => false,
+        }
     }
 
     /// Waits until the operation before in the same slot is over here.

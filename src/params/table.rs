@@ -173,8 +173,9 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "flow_limit",
         default: "64",
-        help: "After so many Bcasts and Reduces on a communicator the next one synchronises first, so that a rank that runs ahead \
-               cannot flood the others' buffers. 0: never.",
+        help: "After so many operations that some ranks need not wait in (Bcast, Reduce; within a node also Gather, Scatter, Scan) and \
+               that go point-to-point on a communicator the next one synchronises first, so that a rank that runs ahead cannot flood the \
+               others' buffers. 0: never.",
         level: 5,
         accepted: || "a whole number from 0 to 1000000".to_owned(),
         set: |c, t| integer(t, 0, 1_000_000).map(|v| c.flow_limit = v as u32),
@@ -277,7 +278,8 @@ pub const TABLE: &[Param] = &[
         name: "reproducible",
         default: "0",
         help: "1: floating-point results of Reduce and Allreduce are bitwise equal for any placement of the same ranks, any root, \
-               any segment size: values are combined along a fixed tree over the ranks.",
+               any segment size: values are combined along a fixed tree over the ranks. Reduce_scatter, Scan and Exscan are left to the \
+               component below.",
         level: 2,
         accepted: bool_text,
         set: |c, t| boolean(t).map(|v| c.reproducible = v),

@@ -18,12 +18,19 @@ pub mod scan;
 pub mod scatter;
 mod shared;
 
+pub use block::transfer;
 pub use combine::Combine;
 
 use crate::endpoint::{Result, Span, Stream};
+use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
+
+/// Bytes for each of the others that travel in a line, where a member has something else for each of them.
+pub fn line_share(members: usize) -> usize {
+    block::Shares::new(LINE, members, 0, 8).each
+}
 
 /// Waits until all others have published the steps before `step`.
 #[inline(always)]

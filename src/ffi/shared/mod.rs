@@ -1,0 +1,140 @@
+//! Operations through the shared memory of a communicator's team.
+//!
+//! Whether an operation goes this way is decided by what all ranks know: the communicator, the operation, the parameters, and whether there
+//! is a team. Ranks may well come by different doors: [`quick`](quick::quick) serves blocking calls on plain data, [`run`] all others.
+
+mod moves;
+pub mod quick;
+
+use super::call::{Call, is_below};
+use super::comm::Comm;
+use super::data::Datatype;
+use super::glue::{self, ompi_op_t};
+use super::kind::Kind;
+use super::team::Slot;
+use crate::endpoint::Result;
+use crate::shm::layout::LINE;
+use crate::shm::op::{self, Combine};
+use crate::shm::turn::Turn;
+
+/// Elements of a predefined type, or of one made of one, and a predefined operation on them.
+struct Elements {
+    dtype: Datatype,
+    op: *mut ompi_op_t,
+}
+
+// SAFETY: addresses of Open MPI's objects, which any thread may use, and numbers.
+unsafe impl Send for Elements {}
+// SAFETY: as above.
+unsafe impl Sync for Elements {}
+
+impl Combine for Elements {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        self.dtype.info.extent as usize
+    }
+
+    unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { glue::cr_op_reduce(self.op, left.cast(), right.cast(), count, self.dtype.handle) };
+    }
+
+    unsafe fn reduce_into(&self, left: *const u8, right: *const u8, out: *mut u8, count: usize) {
+        // SAFETY: by the caller's promise; element by element, so `out` may be an operand.
+        unsafe {
+            glue::cr_op_reduce_into(self.op, left.cast(), right.cast(), out.cast(), count, self.dtype.handle);
+        }
+    }
+}
+
+/// Whether a kind of operation is left to us within a node; the same on all ranks.
+pub fn wanted(comm: &Comm, kind: Kind) -> bool {
+    let config = comm.config();
+    let auto = match kind {
+        Kind::Bcast => config.bcast.algorithm.is_auto_within_node(),
+        Kind::Reduce => config.reduce.algorithm.is_auto_within_node() && !config.reproducible,
+        Kind::Allreduce => config.allreduce.algorithm.is_auto_within_node() && !config.reproducible,
+        Kind::Barrier => config.barrier.algorithm.is_auto_within_node(),
+        // They have no other algorithm, and know no levels.
+        _ => return !is_below(comm, kind),
+    };
+    auto && comm.levels(kind).is_auto()
+}
+
+/// Whether a call may go through shared memory; the same on all ranks.
+pub fn is_eligible(comm: &Comm, call: &Call) -> bool {
+    // A user-defined operation may see other datatypes on other ranks; and elements with gaps (those of MPI_MAXLOC) cannot be copied as
+    // they are, since what lies in the gaps of the user's buffer must stay.
+    let simple = call.op.is_null() || (call.intrinsic && call.units().info.tiles != 0);
+    comm.is_shared() && wanted(comm, call.kind) && simple
+}
+
+/// From so many bytes on, data are read from another process's memory.
+fn zero_copy(comm: &Comm) -> usize {
+    comm.config().shm.zero_copy_min.unwrap_or(usize::MAX)
+}
+
+/// How an eligible call has gone.
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// There is no shared memory for it, on any rank. It synchronises first, for flow control, or not.
+    Refused { synchronise: bool },
+}
+
+/// Does an eligible call, if there is shared memory for it.
+pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
+    let _turn = match slot {
+        Slot::Nonblocking(number) => Some(comm.team.turn(number).await),
+        _ => None,
+    };
+    if let Some(turn) = open(comm, call, slot).await? {
+        perform(comm, call, turn).await?;
+        return Ok(Answer::Done);
+    }
+    let synchronise = call.kind.is_one_way() && comm.team.refuse(slot, comm.config().flow_limit);
+    Ok(Answer::Refused { synchronise })
+}
+
+/// The next operation on the slot's stream; `None`: on no rank.
+async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn<'c>>> {
+    let Some(number) = slot.number() else { return Ok(None) };
+    let Some(team) = comm.team.team(comm).await? else { return Ok(None) };
+    comm.open_quickly();
+    if !call.op.is_null() && !team.fits(call.units().info.extent as usize) {
+        return Ok(None);
+    }
+    team.open(number, 0, needs_queue(call, team.size())).await
+}
+
+/// Whether a call may move more than lines hold; the same on all ranks.
+fn needs_queue(call: &Call, members: usize) -> bool {
+    match call.kind {
+        Kind::Gather | Kind::Allgather => call.block().is_none_or(|block| block > LINE),
+        Kind::Scatter | Kind::Alltoall => call.block().is_none_or(|block| block > op::line_share(members)),
+        Kind::Barrier => false,
+        // Only the two ends of a message know its length.
+        _ => call.bytes().is_none_or(|bytes| bytes > LINE),
+    }
+}
+
+async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>) -> Result<()> {
+    let zero_copy = zero_copy(comm);
+    let elements = || Elements { dtype: call.units(), op: call.op };
+    match call.kind {
+        Kind::Barrier => op::barrier::barrier(turn).await,
+        Kind::Bcast => moves::bcast(turn, call, zero_copy).await,
+        Kind::Gather | Kind::Gatherv => moves::gather(turn, call, zero_copy).await,
+        Kind::Scatter | Kind::Scatterv => moves::scatter(turn, call, zero_copy).await,
+        Kind::Allgather | Kind::Allgatherv => moves::allgather(turn, call, zero_copy).await,
+        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => moves::alltoall(turn, call, zero_copy).await,
+        Kind::Reduce => op::reduce::reduce(turn, call.root as usize, &elements(), call.operand(), call.result()).await,
+        Kind::Allreduce => op::allreduce::allreduce(turn, &elements(), call.operand(), call.result()).await,
+        Kind::Scan => op::scan::scan(turn, false, &elements(), call.operand(), call.result()).await,
+        Kind::Exscan => op::scan::scan(turn, true, &elements(), call.operand(), call.result()).await,
+        Kind::ReduceScatter | Kind::ReduceScatterBlock => {
+            let counts = |member| call.part(member);
+            op::reduce_scatter::reduce_scatter(turn, &elements(), call.operand(), counts, call.result()).await
+        }
+    }
+}
