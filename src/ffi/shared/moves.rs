@@ -45,8 +45,5 @@ pub async fn allgather(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<
 pub async fn alltoall(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()> {
     let into = HostBlocks::new(needed(&call.receive)?);
     let out = call.send.as_ref().map(HostBlocks::new);
-    if let Some(out) = &out {
-        op::transfer(&out.block(turn.me()), &into.block(turn.me()))?;
-    }
     op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy).await
 }

@@ -1,16 +1,17 @@
 //! Blocking calls on plain data.
 
 use super::{Elements, zero_copy};
-use crate::endpoint::{Result, Span, Stream};
+use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::ffi::comm::Comm;
 use crate::ffi::data::Datatype;
-use crate::ffi::glue::{self, cr_call, ompi_datatype_t};
+use crate::ffi::glue::{self, cr_call, cr_side, ompi_datatype_t};
 use crate::ffi::kind::{Kind, Mode};
 use crate::ffi::{counters, engine, operation};
 use crate::shm::layout::LINE;
 use crate::shm::op;
 use crate::shm::team::Team;
 use std::ffi::c_void;
+use std::ops::Range;
 
 /// Bytes that lie in one run.
 struct Plain(Span);
@@ -31,6 +32,32 @@ impl Stream for Plain {
     }
 
     fn unpack(&self, _: usize, _: Span) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Blocks of equal length that lie one after the other.
+struct PlainBlocks {
+    all: Span,
+    each: usize,
+}
+
+impl Blocks for PlainBlocks {
+    #[inline(always)]
+    fn len(&self, _: usize) -> usize {
+        self.each
+    }
+
+    #[inline(always)]
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        Some(self.all.slice(members.start * self.each..members.end * self.each))
+    }
+
+    fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Ok(()) // never called, as above
+    }
+
+    fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
         Ok(())
     }
 }
@@ -56,8 +83,58 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
         }
         // SAFETY: by the caller's promise.
         kind @ (Kind::Reduce | Kind::Allreduce) => unsafe { quick_reduction(comm, team, kind, call) },
+        // SAFETY: by the caller's promise.
+        kind @ (Kind::Gather | Kind::Scatter) => unsafe { quick_rooted(comm, team, kind, call) },
+        // SAFETY: as above.
+        kind @ (Kind::Allgather | Kind::Alltoall) => unsafe { quick_unrooted(comm, team, kind, call) },
         _ => None,
     }
+}
+
+/// As [`quick`], of Gather and Scatter.
+///
+/// # Safety
+/// As for [`Call::new`](crate::ffi::call::Call::new).
+unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
+    let (root, is_root) = (call.root as usize, call.root as u32 == comm.rank());
+    let gathers = kind == Kind::Gather;
+    let (all, own) = if gathers { (&call.recv, &call.send) } else { (&call.send, &call.recv) };
+    // SAFETY: significant, so live by the caller's promise; as below.
+    let all = if is_root { Some(unsafe { blocks(all, team.size()) }?) } else { None };
+    // SAFETY: as above.
+    let own = if own.in_place != 0 { None } else { Some(unsafe { stream(own) }?) };
+    let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
+    let in_line = if gathers { LINE } else { op::line_share(team.size()) };
+    let turn = || team.turn(0, 0, each > in_line);
+    let zero_copy = zero_copy(comm);
+    match (all, own, gathers) {
+        (Some(all), own, true) => finish(team, kind, op::gather::receive(turn()?, own.as_ref(), &all, zero_copy)),
+        (Some(all), own, false) => finish(team, kind, op::scatter::send(turn()?, &all, own.as_ref(), zero_copy)),
+        (None, Some(own), true) => finish(team, kind, op::gather::send(turn()?, root, &own, zero_copy)),
+        (None, Some(own), false) => finish(team, kind, op::scatter::receive(turn()?, root, &own)),
+        (None, None, _) => None,
+    }
+}
+
+/// As [`quick`], of Allgather and Alltoall.
+///
+/// # Safety
+/// As for [`Call::new`](crate::ffi::call::Call::new).
+unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
+    let (size, zero_copy) = (team.size(), zero_copy(comm));
+    let in_place = call.send.in_place != 0;
+    // SAFETY: significant, so live by the caller's promise; as below.
+    let into = unsafe { blocks(&call.recv, size) }?;
+    if kind == Kind::Allgather {
+        // SAFETY: as above.
+        let own = if in_place { None } else { Some(unsafe { stream(&call.send) }?) };
+        let turn = team.turn(0, 0, into.each > LINE)?;
+        return finish(team, kind, op::allgather::allgather(turn, own.as_ref(), &into, zero_copy));
+    }
+    // SAFETY: as above.
+    let out = if in_place { None } else { Some(unsafe { blocks(&call.send, size) }?) };
+    let turn = team.turn(0, 0, into.each > op::line_share(size))?;
+    finish(team, kind, op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
 }
 
 /// As [`quick`], of Reduce and Allreduce.
@@ -108,6 +185,25 @@ unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
 fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Plain> {
     let len = size.checked_mul(count).filter(|&len| len > 0)?;
     Some(Plain(Span::new(buffer.cast(), len, 1)))
+}
+
+/// The elements of a side without blocks; `None` where they are not plain, and without any.
+///
+/// # Safety
+/// The side is significant: its datatype is live.
+unsafe fn stream(side: &cr_side) -> Option<Plain> {
+    // SAFETY: by the caller's promise.
+    bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
+}
+
+/// The blocks of a side; `None` where they are not plain, and without any element.
+///
+/// # Safety
+/// As for [`stream`].
+unsafe fn blocks(side: &cr_side, members: usize) -> Option<PlainBlocks> {
+    // SAFETY: by the caller's promise.
+    let each = unsafe { stream(side) }?.0.len();
+    Some(PlainBlocks { all: bytes(side.buf, each, members)?.0, each })
 }
 
 #[inline(always)]

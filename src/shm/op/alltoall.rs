@@ -4,7 +4,7 @@
 //! a slot holds; with the first one comes an address to read the block at instead, or 0. Only the two members concerned need
 //! to know the length of a block.
 
-use super::block::{Block, Shares};
+use super::block::{Block, Shares, transfer};
 use super::{HEAD, address, fetch, get, put};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
@@ -44,7 +44,7 @@ impl Plan {
 }
 
 /// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of `into` are sent; then
-/// so it is for all members. From `zero_copy` bytes on, others may read a block directly. One's own block is not moved.
+/// so it is for all members. From `zero_copy` bytes on, others may read a block directly.
 pub async fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     out: Option<&O>,
@@ -52,9 +52,9 @@ pub async fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> Result<()> {
     match out {
-        Some(out) => exchange(turn, out, into, zero_copy).await,
+        Some(out) => exchange(turn, out, into, true, zero_copy).await,
         // What is to be sent does not stay unchanged.
-        None => exchange(turn, into, into, usize::MAX).await,
+        None => exchange(turn, into, into, false, usize::MAX).await,
     }
 }
 
@@ -62,6 +62,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     out: &O,
     into: &I,
+    mut own_left: bool,
     zero_copy: usize,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
@@ -82,6 +83,10 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         while next < to_send.min(round + 1 + ahead) {
             send(&turn, plan, out, next, away).await?;
             next += 1;
+        }
+        if std::mem::take(&mut own_left) {
+            // The others have something to read meanwhile.
+            transfer(&Block::new(out, me), &Block::new(into, me))?;
         }
         for member in others() {
             let (block, len) = (Block::new(into, member), into.len(member));
@@ -112,6 +117,9 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         if round + 1 < rounds {
             turn.acknowledge(round + 1);
         }
+    }
+    if own_left {
+        transfer(&Block::new(out, me), &Block::new(into, me))?;
     }
     if others().any(|m| away(m) != 0) {
         return turn.finish_together().await;

@@ -71,7 +71,7 @@ pub(super) fn index(me: Member, member: Member) -> usize {
 }
 
 /// Copies a stream over another one of the same length, both in the caller's private memory.
-pub fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T) -> Result<()> {
+pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T) -> Result<()> {
     let len = from.len().min(to.len());
     match (from.direct(), to.direct()) {
         // SAFETY: who made the spans promised valid memory; they may be one and the same.

@@ -18,7 +18,6 @@ pub mod scan;
 pub mod scatter;
 mod shared;
 
-pub use block::transfer;
 pub use combine::Combine;
 
 use crate::endpoint::{Result, Span, Stream};
