@@ -211,6 +211,30 @@ for np in 2 5; do
     OMPI_MCA_coll=^tuned job real "$np" - "shm_limit=0" 900 vector $extent --below $blocks
     met "$before" "$np" $blocks passed
 done
+
+# Shared memory in small pieces, read from the other process, in another place, waited for in every way; and of all sizes from too little
+# for anything to enough for some.
+while read -r settings; do
+    [ -n "$settings" ] && [ $stock = 0 ] || continue
+    OMPI_MCA_coll=^tuned job real 3 $blocks "$settings" 300 vector $extent --seed 3
+    job real 5 $all "$settings" 300 matrix --tiny --seed 6 --max-count 70000
+    job real 3 - "$settings" 100 doors
+    [ $full = 0 ] || OMPI_MCA_coll=^tuned job real 8 $blocks "$settings" 900 vector --full --seed 4
+done <<SETTINGS
+shm_fragment_size=128 shm_fragments=2
+shm_fragment_size=128 shm_fragments=1 shm_sets=1 zero_copy=off wait=yield
+zero_copy_min=1 shm_fragment_size=1k
+shm_backing=$scratch wait=block
+shm_backing=memfd wait=spin
+shm_limit=64k
+shm_limit=500k flow_limit=3
+shm_limit=2m
+SETTINGS
+# One operation per job: only the first 8 persistent requests of a communicator use shared memory.
+for operation in ${blocks//,/ }; do
+    [ $stock = 1 ] || OMPI_MCA_coll=^tuned job real 3 "$operation" "shm_fragment_size=1k" 100 vector --quick --seed 5 --ops "$operation"
+done
+job real 3 - "" 100 doors
 if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     if said=$("$border"); then
         passed=$((passed + 1))
