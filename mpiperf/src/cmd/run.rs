@@ -3,7 +3,7 @@
 use super::bench::{Bench, enough, on_rank_0};
 use super::options::{Files, How, What};
 use crate::error::{Error, Result};
-use crate::measure::{Sample, Verdict, measure, ordinary_loop};
+use crate::measure::{Outcome, Sample, Verdict, measure, ordinary_loop};
 use crate::mpi::Comm;
 use crate::op::{self, Mode, Overlap, Setting};
 use crate::report::output::{Kind, Output};
@@ -33,6 +33,10 @@ pub struct Args {
     /// Call MPI_Test so often within the computation, in microseconds (0: never)
     #[arg(long, default_value_t = 0.0, requires = "overlap", value_name = "MICROSECONDS")]
     test_every: f64,
+    /// Go so many times over all cases, each time with new buffers, and take the calls of all passes together: a machine that is now
+    /// faster and now slower for a second is seen in both states
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    passes: u32,
     /// Show the ordinary loop (barrier, as many calls, mean of rank 0) beside
     #[arg(long)]
     ordinary: bool,
@@ -61,11 +65,21 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     });
     comm.agree(said)?;
     let mut rows = Vec::new();
-    for setting in &settings {
+    let mut gathered: Vec<Outcome> = settings.iter().map(|_| Outcome::default()).collect();
+    for pass in 1..args.passes {
+        for (setting, so_far) in settings.iter().zip(&mut gathered) {
+            if let Some(output) = &output {
+                output.next(&format!("pass {pass} of {}: {} {}", args.passes, setting.operation, bytes(setting.bytes)));
+            }
+            gather(so_far, &mut bench, &measured, setting)?;
+        }
+    }
+    for (setting, mut outcome) in settings.iter().zip(gathered) {
         if let Some(output) = &output {
             output.next(&format!("{} {}", setting.operation, bytes(setting.bytes)));
         }
-        let row = one(args, &mut bench, &measured, setting)?;
+        gather(&mut outcome, &mut bench, &measured, setting)?;
+        let row = one(args, &mut bench, &measured, setting, outcome)?;
         let written = output.as_mut().map_or(Ok(()), |output| {
             let (about, arrival) = (&bench.about, bench.arrival.as_str());
             output.done(&run_row(&row, extra), |csv| csv.row(about, arrival, confidence, &row))
@@ -106,11 +120,19 @@ pub fn try_out(comm: &Comm, settings: &[Setting]) -> Result<()> {
     Ok(())
 }
 
-/// Measures one case; the row is meaningful on rank 0. Collective.
-fn one(args: &Args, bench: &mut Bench, measured: &Comm, setting: &Setting) -> Result<Row> {
+/// Measures one case, and adds what that gives to what earlier passes gave. Collective.
+fn gather(so_far: &mut Outcome, bench: &mut Bench, measured: &Comm, setting: &Setting) -> Result<()> {
     let mut cases = [op::make(measured, setting)?];
-    let outcome = measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?;
-    drop(cases);
+    let more = measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?;
+    so_far.samples.extend(more.samples);
+    so_far.window = more.window;
+    so_far.notes.extend(more.notes);
+    so_far.notes.dedup();
+    Ok(())
+}
+
+/// The row of a case; meaningful on rank 0. Collective.
+fn one(args: &Args, bench: &mut Bench, measured: &Comm, setting: &Setting, outcome: Outcome) -> Result<Row> {
     let mut row = bench.row(&bench.about.label, setting, 0, &outcome.samples, outcome.window);
     row.notes = outcome.notes;
     if args.per_rank {
