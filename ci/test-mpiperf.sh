@@ -113,6 +113,8 @@ job 4 run bcast reduce allgatherv neighbor_alltoall comm_dup --sizes 1k --root r
 succeeds "four ranks" 'allgatherv  *1 KiB' 'comm_dup  *-'
 job 2 run ibcast --sizes 64k --overlap --test-every 5 "${few[@]}"
 succeeds "overlap" 'hidden'
+job 2 run barrier --passes 3 --calls 8 --correct 8 --least 1
+succeeds "passes" "barrier  *- *[2-9][0-9] "
 printf '0 5\n5 0\n' >"$scratch/arrivals"
 job 2 run bcast --sizes 8 --arrival "file:$scratch/arrivals" --sync ring --timer monotonic --cache cold "${few[@]}"
 succeeds "replayed arrivals" 'timer monotonic' 'clock ring'
