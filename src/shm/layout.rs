@@ -1,7 +1,10 @@
 //! What stands where in a control block, and how its words count.
 //!
-//! A *word* is `operation << 32 | step` and only ever grows, with wrap-around: words are compared by the sign of their difference,
-//! which is right while two members are less than 2³¹ operations apart.
+//! A *word* counts operations in its upper half, and steps in its lower half above two bits of the operation's number: so a later
+//! operation differs in both, and who sleeps on the lower half does not miss the end of an operation. It only ever grows, with
+//! wrap-around: words are compared by the sign of their difference, which is right while they are less than 2³¹ operations apart.
+//! A line that its owner does not use would stay behind that, so each member renews its own from time to time
+//! ([`StreamControl::renew`]); the `read` words go on with every operation.
 
 use crate::sync::shared::SharedU64;
 use std::cell::UnsafeCell;
@@ -51,6 +54,17 @@ impl StreamControl {
         &self.lines[op as usize % LINES]
     }
 
+    /// Renews those of one's own lines that are long behind operation `next`, in which nobody waits for them: nobody can wait for a step of
+    /// the operation that they then show, either.
+    pub fn renew(&self, next: u32) {
+        use crate::sync::shared::Ordering::{Relaxed, Release};
+        for line in &self.lines {
+            if is_old(line.word.load(Relaxed), next) {
+                line.word.store(word(next.wrapping_sub(AGE / 2), 0), Release);
+            }
+        }
+    }
+
     /// Prepares one's own, before anybody else may look at it.
     pub fn start(&self, op: u32) {
         use crate::sync::shared::Ordering::Relaxed;
@@ -92,10 +106,28 @@ pub const REFUSED: u64 = 1;
 /// The first value that stands for a page.
 pub const PAGES: u64 = 2;
 
+/// Every so many operations of a stream, what is old is renewed.
+const ROUND: u32 = 1 << 28;
+/// What is so many operations behind is old: a round later, words can still be compared.
+const AGE: u32 = 1 << 30;
+/// Steps of an operation, at most: they are counted in 30 bits, and some sums are beyond the last step.
+pub const STEPS: usize = 1 << 29;
+
 /// The word of `step` in operation `op`.
 #[inline(always)]
 pub fn word(op: u32, step: u32) -> u64 {
-    u64::from(op) << 32 | u64::from(step)
+    u64::from(op) << 32 | u64::from(step << 2 | op & 3)
+}
+
+/// Whether it is time to renew what is old, before operation `next`.
+#[inline(always)]
+pub fn is_round(next: u32) -> bool {
+    next.is_multiple_of(ROUND)
+}
+
+/// Whether a word is so far behind operation `next` that it must be renewed.
+pub fn is_old(seen: u64, next: u32) -> bool {
+    !reached(seen, word(next.wrapping_sub(AGE), 0))
 }
 
 /// Whether a word has come to `target`.
@@ -118,6 +150,19 @@ mod tests {
             (word(i32::MAX as u32, 9), word(i32::MIN as u32, 0)),
         ] {
             assert!(reached(after, before) && !reached(before, after) && reached(before, before));
+        }
+    }
+
+    #[test]
+    fn later_operations_differ_in_the_lower_half() {
+        for op in [0, 5, u32::MAX - 1, u32::MAX] {
+            for later in 1..4_u32 {
+                for (step, its) in [(0, 0), (1, 0), (1, 1), (7, 1), (STEPS as u32, STEPS as u32)] {
+                    assert_ne!(word(op, step) as u32, word(op.wrapping_add(later), its) as u32);
+                }
+            }
+            assert!(reached(word(op, STEPS as u32), word(op, STEPS as u32 - 1)));
+            assert!(reached(word(op.wrapping_add(1), 0), word(op, STEPS as u32)));
         }
     }
 

@@ -8,7 +8,7 @@
 //! a step is, the operation says.
 
 use crate::endpoint::{Error, Result};
-use crate::shm::layout::{LINES, Line, StreamControl, reached, word};
+use crate::shm::layout::{LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::team::{At, Stream, Team};
 use crate::sync::shared::{Ordering, SharedU64};
@@ -286,12 +286,29 @@ impl<'t> Turn<'t> {
         // SYNC(read): releases the reads of this operation.
         self.team.post(&self.control(self.me()).read.word, word(self.op, 0), word(next, 0));
         self.stream.next.store(next, Ordering::Relaxed);
+        if is_round(next) {
+            self.renew(next);
+        }
         self.stream.busy.store(false, Ordering::Relaxed);
     }
 
-    /// An error that says how far an operation may go: steps are counted in 32 bits.
+    /// Brings up to date what the operations so far had no use for, before it can be taken for something later.
+    #[cold]
+    #[inline(never)]
+    fn renew(&self, next: u32) {
+        self.control(self.me()).renew(next);
+        if is_old(self.stream.behind.load(Ordering::Relaxed), next) {
+            let others = (0..self.size()).filter(|&m| m != self.me());
+            // SYNC(read): as in `Reach::look`.
+            let seen = others.map(|m| self.control(m).read.word.load(Ordering::Acquire));
+            let least = seen.reduce(|a, b| if reached(a, b) { b } else { a });
+            self.stream.behind.store(least.unwrap_or(word(next, 0)), Ordering::Relaxed);
+        }
+    }
+
+    /// An error that says how far an operation may go: up to [`STEPS`].
     pub fn steps(&self, count: usize) -> Result<u32> {
-        u32::try_from(count).ok().filter(|&steps| steps < u32::MAX / 2).ok_or(Error::NoMemory(count))
+        u32::try_from(count).ok().filter(|_| count < STEPS).ok_or(Error::NoMemory(count))
     }
 }
 
@@ -300,6 +317,58 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if !self.finished {
             self.team.fail();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::shm::heap::Heap;
+    use crate::shm::team::Config;
+    use std::pin::pin;
+    use std::task::Waker;
+
+    fn poll<F: Future>(future: F) -> Poll<F::Output> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn turn(team: &Team) -> Turn<'_> {
+        team.turn(0, 0, false).expect("it is open")
+    }
+
+    /// Ends operation `next` − 1 on the caller's side.
+    fn pass(team: &Team, next: u32) {
+        let mut turn = turn(team);
+        turn.op = next.wrapping_sub(1);
+        turn.finish();
+    }
+
+    #[test]
+    fn words_that_nobody_has_used_for_long_are_not_taken_for_later_ones() {
+        let heap = Heap::new(3, 0, true);
+        let teams: Vec<_> = (0..3).map(|me| Team::new(heap.member(me), Config::default())).collect();
+        for team in &teams {
+            match poll(team.open(0, 0, false)) {
+                Poll::Ready(turn) => turn.unwrap().unwrap().finish(),
+                Poll::Pending => panic!("all members are there"),
+            }
+        }
+        for eighth in 1..=40_u32 {
+            let now = eighth.wrapping_mul(1 << 28);
+            teams.iter().for_each(|team| pass(team, now));
+            // Nothing is published.
+            let turns: Vec<_> = teams.iter().map(turn).collect();
+            for turn in &turns {
+                assert!(poll(turn.wrote(1, 1)).is_pending() && poll(turn.read(1, 1)).is_pending(), "{now:#x}");
+                assert!(!turn.known(word(now, 1)) && poll(turn.line_free()).is_ready(), "{now:#x}");
+            }
+            turns.into_iter().for_each(Turn::finish);
+            // One runs ahead: its line is not free when the others have yet to read it.
+            (0..LINES as u32).for_each(|n| pass(&teams[0], now + 2 + n));
+            let ahead = turn(&teams[0]);
+            assert!(poll(ahead.line_free()).is_pending(), "{now:#x}");
+            ahead.finish();
         }
     }
 }
