@@ -54,16 +54,7 @@ impl Collective {
     /// A case on `comm`, agreed upon on `own`. Collective.
     pub fn new(comm: &Comm, own: &Comm, operation: &'static Operation, setting: &Setting) -> Result<Collective> {
         check_setting(comm, operation, setting)?;
-        let layout = Layout::parse(&setting.datatype)?;
-        let count = if operation.sized { layout.count(&setting.datatype, setting.bytes)? } else { 0 };
-        if let Some(reason) = fatal(&crate::mpi::library(), operation.kind, operation.mode, layout.derived()) {
-            return Err(Error::usage(format!("{} with datatype {}: {reason}", operation.name, setting.datatype)));
-        }
-        let reduction = Reduction::parse(&setting.reduction)?;
-        let mut base = Base::Byte;
-        if operation.reduces {
-            base = Inputs::allowed(reduction, &setting.reduction, layout.plain, &setting.datatype)?;
-        }
+        let (layout, count, reduction, base) = elements(operation, setting, comm.size())?;
         let (topology, neighbors) = match operation.neighbor {
             true => topology::attach(comm, setting.topology).map(|(comm, neighbors)| (Some(comm), neighbors))?,
             false => (None, Neighbors::default()),
@@ -272,6 +263,22 @@ impl Drop for Collective {
     fn drop(&mut self) {
         let _ = self.free_requests();
     }
+}
+
+/// The datatype, how many of it, and how they are reduced. Alike on all ranks.
+fn elements(operation: &Operation, setting: &Setting, size: usize) -> Result<(Layout, usize, Reduction, Base)> {
+    let layout = Layout::parse(&setting.datatype)?;
+    let count = if operation.sized { layout.count(&setting.datatype, setting.bytes)? } else { 0 };
+    let library = crate::mpi::library();
+    if let Some(reason) = fatal(&library, operation.kind, operation.mode, layout.derived(), size) {
+        return Err(Error::usage(format!("{} on {library} would crash or hang: {reason}", operation.name)));
+    }
+    let reduction = Reduction::parse(&setting.reduction)?;
+    let mut base = Base::Byte;
+    if operation.reduces {
+        base = Inputs::allowed(reduction, &setting.reduction, layout.plain, &setting.datatype)?;
+    }
+    Ok((layout, count, reduction, base))
 }
 
 fn describe(operation: &Operation, setting: &Setting) -> String {

@@ -30,20 +30,32 @@ pub fn bug(library: &str, of: Circumstances) -> &'static str {
              a later MPICH"
         }
         None if (mpich || library.contains("Intel")) && of.mode == Mode::Persistent && copies_early => {
-            "; this is a known bug of MPICH before 4.3 (issue 7078) and of Intel MPI: a rank's own block is copied when the request is \
-             made instead of when it is started; take the v operation, or a later MPICH"
+            "; this is a known bug of MPICH (issue 7078) and of Intel MPI: a rank's own block is copied when the request is made instead \
+             of when it is started; take the v operation, or a later library"
         }
         _ => "",
     }
 }
 
-/// What would end the job: refused, with this reason.
-pub fn fatal(library: &str, kind: Kind, mode: Mode, derived: bool) -> Option<&'static str> {
-    let early = library.contains("MPICH") && library.contains("4.0.");
-    (early && kind == Kind::Allgather && mode == Mode::Persistent && derived).then_some(
-        "MPICH 4.0 releases the datatype of this persistent collective too often and then ends the job; take a plain datatype, \
-         allgatherv_init, or a later MPICH",
-    )
+/// What would crash or hang: refused, with this reason. `derived`: the datatype is not a predefined one.
+///
+/// Found with MPICH 4.0.2 and Intel MPI 2021.18, from the second start of a request on.
+pub fn fatal(library: &str, kind: Kind, mode: Mode, derived: bool, size: usize) -> Option<&'static str> {
+    let (mpich, intel) = (library.contains("MPICH") && library.contains("4.0."), library.contains("Intel"));
+    if mode != Mode::Persistent || !(mpich || intel) {
+        return None;
+    }
+    match kind {
+        Kind::Scatter if size > 2 => Some(
+            "in MPICH 4.0 and Intel MPI the second start of this request fails on one rank and hangs on the others, from 3 processes on; \
+             take scatterv_init, or a later library",
+        ),
+        Kind::Allgather if size.is_power_of_two() && (mpich && derived || intel && size > 2) => Some(
+            "MPICH 4.0 (with derived datatypes) and Intel MPI crash in this request at 2, 4, 8 … processes; take allgatherv_init, or a \
+             later library",
+        ),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -64,8 +76,21 @@ mod tests {
         let gather =
             |mode| bug("Intel(R) MPI Library 2021.17", Circumstances { kind: Kind::Gather, mode, reduction: None });
         assert!(gather(Mode::Persistent).contains("7078") && gather(Mode::Blocking).is_empty());
-        assert!(fatal("MPICH Version: 4.0.2", Kind::Allgather, Mode::Persistent, true).is_some());
-        assert!(fatal("MPICH Version: 4.0.2", Kind::Allgather, Mode::Nonblocking, true).is_none());
-        assert!(fatal("MPICH Version: 4.2.1", Kind::Allgather, Mode::Persistent, true).is_none());
+        let refused = |library, kind, mode, derived, size| fatal(library, kind, mode, derived, size).is_some();
+        let (mpich, intel) = ("MPICH Version: 4.0.2", "Intel(R) MPI Library 2021.18");
+        for library in [mpich, intel] {
+            assert!(refused(library, Kind::Scatter, Mode::Persistent, false, 3));
+            assert!(!refused(library, Kind::Scatter, Mode::Persistent, false, 2));
+            assert!(!refused(library, Kind::Scatter, Mode::Nonblocking, false, 3));
+            assert!(!refused(library, Kind::Scatterv, Mode::Persistent, true, 3));
+            assert!(!refused(library, Kind::Allgather, Mode::Persistent, true, 3));
+        }
+        assert!(refused(mpich, Kind::Allgather, Mode::Persistent, true, 2));
+        assert!(!refused(mpich, Kind::Allgather, Mode::Persistent, false, 4));
+        assert!(refused(intel, Kind::Allgather, Mode::Persistent, false, 4));
+        assert!(!refused(intel, Kind::Allgather, Mode::Persistent, true, 2));
+        for library in ["MPICH Version: 4.2.1", "Open MPI v4.1.4"] {
+            assert!(!refused(library, Kind::Scatter, Mode::Persistent, true, 4));
+        }
     }
 }
