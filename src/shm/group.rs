@@ -8,18 +8,21 @@
 //! 4. the members agree: all have attached, or not; all have probed successfully, or not;
 //! 5. `draft.confirm(zero_copy)` makes the [`Group`] on all of them, or `draft.give_up()` ends it on all of them.
 //!
-//! A draft that is dropped (an error of a message, after which nobody knows what the others do) keeps its page for ever.
+//! A draft that is dropped (an error of a message, after which nobody knows what the others do) keeps its page for ever; the page says
+//! that the member has failed, to those that may have confirmed.
 
 use std::sync::Arc;
 
 use super::cma;
 use super::failure::Failure;
+use super::layout::Control;
 use super::locator::{HELLO_BYTES, Hello};
 use super::mailbox::GroupId;
 use super::memory::{Member, Memory, Page};
 use super::peer::Peer;
 use super::pool::{Outcome, PAGE, Pool};
 use crate::endpoint::{Error, Result};
+use crate::sync::shared::Ordering;
 
 /// A group that is being made.
 #[derive(Debug)]
@@ -141,6 +144,11 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
+        if self.outcome == Outcome::Unknown {
+            let control = self.pool.address(self.hello.control).cast::<Control>();
+            // SAFETY: the caller's control block: leased, zeroed, and only accessed through shared words.
+            unsafe { &*control }.failed.store(1, Ordering::Release);
+        }
         self.pool.settled(self.outcome, self.hello.group);
     }
 }

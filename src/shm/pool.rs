@@ -145,6 +145,16 @@ impl Pool {
     pub fn prepare(self: &Arc<Pool>, zero_copy: bool) -> Result<Draft, Failure> {
         let mut state = self.lock();
         self.collect(&mut state);
+        state.drafts += 1;
+        let begun = self.begin(&mut state);
+        drop(state);
+        let (group, control) = begun.inspect_err(|_| self.settled(Outcome::Unknown, 0))?;
+        let secret = if zero_copy { cma::secret() } else { None };
+        Ok(Draft::new(self.clone(), Hello { locator: self.locator.clone(), control, group, secret }))
+    }
+
+    /// A number and a control block for a new group.
+    fn begin(&self, state: &mut State) -> Result<(GroupId, Page), Failure> {
         let group = match state.vacant.pop() {
             Some(Reverse(group)) => group,
             None if state.groups.len() < mailbox::groups(self.words) as usize => {
@@ -153,18 +163,9 @@ impl Pool {
             }
             None => return Err(Failure::new(format!("{} groups at a time are the most", state.groups.len()))),
         };
-        let control = match self.take(&mut state, 1) {
-            Ok(page) => page,
-            Err(failure) => {
-                state.vacant.push(Reverse(group));
-                return Err(failure);
-            }
-        };
+        let control = self.take(state, 1).inspect_err(|_| state.vacant.push(Reverse(group)))?;
         state.groups[group as usize] = Some(Record { leases: vec![(control, 1)], ..Record::default() });
-        state.drafts += 1;
-        drop(state);
-        let secret = if zero_copy { cma::secret() } else { None };
-        Ok(Draft::new(self.clone(), Hello { locator: self.locator.clone(), control, group, secret }))
+        Ok((group, control))
     }
 
     /// The address of a page of the caller's own pool.

@@ -1,7 +1,9 @@
 //! Pools and groups from their beginning to their end.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
+use coll_rust::endpoint::Error;
 use coll_rust::shm::backing::Backing;
 use coll_rust::shm::budget::Budget;
 use coll_rust::shm::group::{Draft, Group};
@@ -9,6 +11,7 @@ use coll_rust::shm::locator::{HELLO_BYTES, Locator, Place};
 use coll_rust::shm::memory::{Memory, Page};
 use coll_rust::shm::peer::Peer;
 use coll_rust::shm::pool::{PAGE, Pool};
+use coll_rust::shm::team::{Config, Team};
 
 use super::cases::{self, check_controls, fill, filled, group, member, zero};
 use super::job::{Folder, Job, run};
@@ -206,6 +209,34 @@ fn a_forgotten_draft_keeps_its_page() {
     assert_eq!((a.usage().groups, a.usage().leased), (1, PAGE as u64));
     a.prepare(false).unwrap().give_up();
     assert_eq!(a.usage().groups, 1);
+}
+
+#[test]
+fn a_forgotten_draft_fails_those_that_have_confirmed() {
+    let (a, b) = (in_process(0, 2, MIB), in_process(1, 2, MIB));
+    let mut drafts = [a.prepare(false).unwrap(), b.prepare(false).unwrap()];
+    let hellos = [drafts[0].hello(), drafts[1].hello()];
+    drafts.iter_mut().zip(0..).for_each(|(draft, me)| draft.attach(me, &hellos).unwrap());
+    let [left, right] = drafts;
+    let team = Team::new(Box::new(right.confirm(false).unwrap()), Config::default());
+    let mut opening = std::pin::pin!(team.open(0, 0, false));
+    let mut poll = || opening.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending());
+    drop(left);
+    assert!(matches!(poll(), Poll::Ready(Err(Error::Peer))));
+}
+
+#[test]
+fn a_refused_draft_leaves_no_name() {
+    let folder = Folder::new("refused");
+    let budget = Arc::new(Budget::new(MIB));
+    let place = Place { local: 0, locals: 2 };
+    let create = |backing: Backing| Pool::create(&backing, place, &budget).unwrap();
+    let [named, other] = [Backing::Folder(folder.name().into()), Backing::Memfd].map(create);
+    assert_eq!(folder.files().len(), 1);
+    let drafts: Vec<Draft> = std::iter::from_fn(|| other.prepare(false).ok()).collect();
+    assert!(!drafts.is_empty() && named.prepare(false).is_err());
+    assert!(folder.files().is_empty());
 }
 
 #[test]
