@@ -128,11 +128,19 @@ impl Comm {
     }
 
     /// Whether its processes could share memory: one node, one job, and the parameters allow it. The same on all ranks.
+    /// (Calls that would find no answer have been refused: see [`find_shared`](Comm::find_shared).)
     pub fn is_shared(&self) -> bool {
-        *self.shared.get_or_init(|| {
-            let together = || self.place().is_ok_and(|place| place.local().len() == self.size as usize);
-            self.config.shm.limit > 0 && !self.is_of_several_jobs() && together()
-        })
+        self.find_shared().unwrap_or(false)
+    }
+
+    /// As [`is_shared`](Comm::is_shared); an error where this process cannot tell: it must not go another way than the others.
+    pub fn find_shared(&self) -> Result<bool, i32> {
+        if let Some(&known) = self.shared.get() {
+            return Ok(known);
+        }
+        let allowed = self.config.shm.limit > 0 && !self.is_of_several_jobs();
+        let found = allowed && self.place()?.local().len() == self.size as usize;
+        Ok(*self.shared.get_or_init(|| found))
     }
 
     /// There is a team, or will never be one: calls need not ask any more.

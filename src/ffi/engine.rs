@@ -34,6 +34,7 @@ const IN_TURN: usize = 16;
 /// An operation under way.
 struct Op {
     future: Pin<Box<dyn Future<Output = Result<()>> + Send>>,
+    /// Null: there is none, and nobody waits for it.
     request: *mut ompi_request_t,
     comm: Arc<Comm>,
     /// The identity of a nonblocking operation, to be given back.
@@ -84,15 +85,17 @@ impl Op {
             drop(comm);
             0
         });
-        // SAFETY: the request of this operation, not completed before; nothing touches it from here on.
-        unsafe { glue::cr_request_complete(request, outcome.unwrap_or(CR_ERR_INTERN as i32)) };
+        if !request.is_null() {
+            // SAFETY: the request of this operation, not completed before; nothing touches it from here on.
+            unsafe { glue::cr_request_complete(request, outcome.unwrap_or(CR_ERR_INTERN as i32)) };
+        }
     }
 }
 
 /// The future of an operation, which may go to another thread between polls.
 struct Sendable<F>(F);
 
-/// The only maker of [`Sendable`].
+/// Makes the future of an operation.
 fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Future<Output = Result<()>>> {
     Sendable(async move {
         if let Some(ticket) = identity.ticket {
@@ -102,7 +105,7 @@ fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Fu
     })
 }
 
-// SAFETY: only made by `sendable`: all that lives across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans,
+// SAFETY: only made by `sendable` and `abandon`: all that lives across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans,
 // plans) is Send. The compiler cannot see it for types with a lifetime of their own (rust-lang/rust#102211).
 unsafe impl<F> Send for Sendable<F> {}
 
@@ -218,6 +221,7 @@ impl List {
 /// As for [`Call::new`].
 #[inline(always)]
 pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, mode: Mode) -> std::result::Result<Call, i32> {
+    comm.find_shared()?;
     if let Some(kind) = Kind::from_number(call.kind)
         && is_below(comm, kind)
     {
@@ -240,11 +244,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     };
     counters::handled(call.kind, Mode::Nonblocking);
     call.own();
-    // SAFETY: the communicator is alive. Open MPI's binding retains datatypes and operation of a nonblocking request.
-    let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut()) };
-    if made.is_null() {
-        return CR_ERR_NO_MEM as i32;
-    }
+    // Before anything that may fail: all ranks count alike.
     let identity = match call.is_empty() {
         true => None,
         false => {
@@ -256,6 +256,14 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
             Some(Identity { ticket: Some(ticket), slot, first_tag: ticket.first_tag, synchronise })
         }
     };
+    // SAFETY: the communicator is alive. Open MPI's binding retains datatypes and operation of a nonblocking request.
+    let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut()) };
+    if made.is_null() {
+        if let Some(identity) = identity {
+            abandon(comm, identity);
+        }
+        return CR_ERR_NO_MEM as i32;
+    }
     // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a one is completed by
     // a later progress call.
     let at_once = !call.has_derived_arguments();
@@ -292,6 +300,27 @@ pub(super) fn launch(
     let ticket = identity.and_then(|identity| identity.ticket);
     let mut op = Op { future, request, comm: comm.clone(), ticket, failed, outcome: None };
     if op.poll() && at_once {
+        op.finish();
+    } else {
+        push(op);
+    }
+}
+
+/// Gives up an operation that has an identity, but no request: later ones wait for its turns here, and the others for it in shared memory.
+fn abandon(comm: &Arc<Comm>, identity: Identity) {
+    let of = comm.clone();
+    let future = Sendable(async move {
+        if let Some(Slot::Nonblocking(number)) = identity.slot {
+            let _turn = of.team.turn(number).await;
+            if let Some(team) = of.team.team(&of).await? {
+                team.fail();
+            }
+        }
+        Ok(())
+    });
+    let (ticket, comm) = (identity.ticket, comm.clone());
+    let mut op = Op { future: Box::pin(future), request: ptr::null_mut(), comm, ticket, failed: None, outcome: None };
+    if op.poll() {
         op.finish();
     } else {
         push(op);

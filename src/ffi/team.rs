@@ -117,6 +117,7 @@ impl Maker {
     /// The team; the first caller makes it, others wait for that one.
     pub async fn team(&self, comm: &Comm) -> Result<Option<&Team>> {
         if self.made.get().is_none() && !self.begun.swap(true, Ordering::AcqRel) {
+            let _begun = Begun(self);
             let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), comm.identities.handshake());
             let made = make(&ep, comm).await;
             if made.is_err() {
@@ -129,12 +130,23 @@ impl Maker {
     }
 }
 
+/// The making of a team. If it ends without a result (in a panic), that is an error: others wait for it.
+struct Begun<'m>(&'m Maker);
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        // Kept where there is a result.
+        let _ = self.0.made.set(Err(Error::Mpi(CR_ERR_INTERN as i32)));
+    }
+}
+
 /// Makes the team of all processes of the communicator, which are on one node.
 async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
     let shm = &comm.config().shm;
+    // Known already. An error between the handshake and the team would leave the others alone.
+    let cores = comm.place().map_err(Error::Mpi)?.cores();
     for attempt in 0..pool::attempts(shm) {
         if let Some(group) = handshake(ep, shm, attempt).await? {
-            let cores = comm.place().map_err(Error::Mpi)?.cores();
             return Ok(Some(Team::new(Box::new(group), config(shm, comm.size() as usize, cores))));
         }
     }
