@@ -195,6 +195,7 @@ for np in "${sizes[@]}"; do
     job real "$np" $all "" 900 matrix $extent --ops $matrix_ops
 done
 job real 5 $all "" 1800 matrix $extent --ops $matrix_ops
+job real 3 $all "shm_limit=0" 1800 matrix --tiny --ops $matrix_ops
 job synthetic/core 8 $all "" 300 matrix --tiny --seed 2 --ops $matrix_ops
 
 # The other operations: within a node they are ours, with shared memory or, where there turns out to be none, without; on
@@ -270,19 +271,24 @@ job real 2 $all "levels=none bcast_segment_size=1k reduce_segment_size=1k allred
 job synthetic/core 8 $all "" 300 persist --iterations 300
 job real 3 bcast,reduce,allreduce "" 60 retain
 job real 3 $all "" 200 outstanding
+job real 3 $all "shm_limit=0" 200 outstanding
 job synthetic/core 8 $all "" 300 outstanding --rounds 2
 job real 2 $all "flow_limit=1" 200 outstanding --rounds 2
 if [ $stock = 0 ]; then
     job real 3 bcast,reduce "" 60 flow
-    job real 2 bcast,reduce "flow_limit=5" 60 flow --limit 5
-    job real 2 bcast,reduce "flow_limit=0" 60 flow --limit 0
+    # Shared memory stops ranks that run ahead by itself.
+    job real 3 bcast,reduce "shm_limit=0" 60 flow
+    job real 2 bcast,reduce "shm_limit=0 flow_limit=5" 60 flow --limit 5
+    job real 2 bcast,reduce "shm_limit=0 flow_limit=0" 60 flow --limit 0
 fi
 # More operations than there are tags for.
+job real 3 $all "max_tag=32768 shm_limit=0" 200 outstanding --operations 2400 --rounds 2
+job synthetic/core 8 $all "max_tag=32768 shm_limit=0" 200 outstanding --operations 1200 --rounds 2
 job real 3 $all "max_tag=32768" 200 outstanding --operations 2400 --rounds 2
-job synthetic/core 8 $all "max_tag=32768" 200 outstanding --operations 1200 --rounds 2
-job real 3 $all "max_tag=32768" 200 persist --iterations 200
+job real 3 $all "max_tag=32768 shm_limit=0" 200 persist --iterations 200
 for np in "${sizes[@]}" 5; do
     job real "$np" $all "" 200 identity --parts idup,persistent --iterations $restarts
+    job real "$np" $all "shm_limit=0" 200 identity --parts idup,persistent --iterations $restarts
 done
 job synthetic/core 8 $all "" 200 identity --parts idup,persistent --iterations 300
 before=$number
@@ -299,9 +305,11 @@ job tcp 2 $all "" 400 comms --cycles $cycles --parts $parts,spawn
 job tcp 5 $all "" 600 comms --cycles $cycles --parts $parts,spawn
 job synthetic/core 8 $all "" 300 comms --cycles 200 --alive 50 --parts $parts # spawned processes would find no free core
 job real 2 $all "" 300 threads
+job real 2 $all "shm_limit=0" 300 threads
 job real 3 $all "" 300 threads --iterations 150
 for np in 1 2 5; do
-    job real $np $([ $np = 1 ] && echo - || echo $all) "" 60 mpit
+    # Shared memory takes no messages, which this one counts.
+    job real $np $([ $np = 1 ] && echo - || echo $all) "shm_limit=0" 60 mpit
 done
 for np in 2 5; do
     job real $np bcast,allreduce "levels=none bcast_algorithm=flat bcast_segment_size=0" 60 errors
