@@ -88,6 +88,8 @@ pub enum Error {
     NoMemory(usize),
     /// A process of the group has died, or has failed in an operation of the group.
     Peer,
+    /// Another process' memory could not be read, with this error number of the system.
+    Fetch(i32),
 }
 
 /// Result of a step of an operation.

@@ -32,6 +32,14 @@ pub fn code(error: Error) -> i32 {
             startup::print("coll/rust: a process of the group has died, or has failed in an operation of the group");
             CR_ERR_INTERN as i32
         }
+        Error::Fetch(errno) => {
+            startup::print(&format!(
+                "coll/rust: process_vm_readv from another process' buffer, or to one's own: {}; check the buffers of the call, \
+                 or set coll_rust_zero_copy to off",
+                std::io::Error::from_raw_os_error(errno)
+            ));
+            CR_ERR_INTERN as i32
+        }
     }
 }
 

@@ -201,7 +201,11 @@ unsafe impl Memory for Group {
 
     unsafe fn fetch(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { cma::read(self.seats[member].hello.locator.pid, from, to, bytes) }.map_err(|_| Error::Peer)
+        let read = unsafe { cma::read(self.seats[member].hello.locator.pid, from, to, bytes) };
+        read.map_err(|error| match error.raw_os_error() {
+            Some(libc::ESRCH) | None => Error::Peer,
+            Some(errno) => Error::Fetch(errno),
+        })
     }
 
     fn is_dead(&self, member: Member) -> bool {

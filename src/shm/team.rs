@@ -5,6 +5,7 @@
 //!
 //! * `SYNC(wrote)`: contents of a line or of slots, published by the line's word;
 //! * `SYNC(read)`: reads of others' contents, ended by the word of the `read` line, so that the owner may write them again;
+//! * `SYNC(failed)`: reads of others' contents, ended by a failure;
 //! * `SYNC(directory)`: a lease, prepared by its owner, published by its page number;
 //! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially consistent fences).
 
@@ -116,6 +117,8 @@ pub struct Team {
     fragment_mask: u32,
     may_sleep: bool,
     looks: u32,
+    /// An operation of the caller has failed.
+    failed: AtomicBool,
 }
 
 impl Team {
@@ -152,6 +155,7 @@ impl Team {
             fragment_mask,
             may_sleep,
             looks,
+            failed: AtomicBool::new(false),
         };
         let control = team.control(me);
         control.stream.start(config.first_op);
@@ -209,13 +213,16 @@ impl Team {
         element <= self.config.fragment / self.size.saturating_sub(1).max(1) / 64 * 64
     }
 
-    /// The next operation of a stream, if it is open. Operations of a stream are taken in the same order by all members, each one
+    /// The next operation of a stream, if it is open, and no operation of the caller has failed. Operations of a stream are taken in the same order by all members, each one
     /// when the one before is over on the caller's side. `queue`: the operation may move more than a line holds.
     ///
     /// # Panics
     /// When the operation before is not over: an error of the caller.
     #[inline(always)]
     pub fn turn(&self, slot: usize, lane: usize, queue: bool) -> Option<Turn<'_>> {
+        if self.failed.load(Ordering::Relaxed) {
+            return None;
+        }
         let stream = &self.streams[slot * LANES + lane];
         let controls = stream.controls.get()?.as_deref()?;
         let queues = match stream.queues.get() {
@@ -227,11 +234,14 @@ impl Team {
     }
 
     /// As [`turn`](Team::turn), after an agreement where the stream is used for the first time: `None` when some member had no
-    /// memory for it; then all members get `None`, now and later.
+    /// memory for it; then all members get `None`, now and later. After a failed operation of the caller all others fail.
     pub async fn open(&self, slot: usize, lane: usize, queue: bool) -> Result<Option<Turn<'_>>> {
         assert!(slot < SLOTS && lane < LANES, "stream {slot}.{lane}");
         let id = slot * LANES + lane;
         let stream = &self.streams[id];
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(Error::Peer);
+        }
         if stream.controls.get().is_none() {
             let found = self.agree(id, Part::Control, size_of::<StreamControl>()).await?;
             let controls = found.map(|all| all.iter().map(|at| At(at.0.cast::<StreamControl>())).collect());
@@ -241,7 +251,9 @@ impl Team {
             let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
             stream.queues.get_or_init(|| found);
         }
-        Ok(self.turn(slot, lane, queue))
+        let turn = self.turn(slot, lane, queue);
+        // Another operation may have failed while this one waited.
+        if turn.is_none() && self.failed.load(Ordering::Relaxed) { Err(Error::Peer) } else { Ok(turn) }
     }
 
     /// Leases and publishes the caller's part of a stream, and waits for all others' word: their addresses, or `None` if
@@ -349,16 +361,17 @@ impl Team {
 
     /// An operation of the caller has failed: nobody must wait for it.
     pub fn fail(&self) {
-        let failed = &self.control(self.me).failed;
-        if failed.load(Ordering::Relaxed) == 0 {
-            self.post(failed, 0, 1);
+        if !self.failed.swap(true, Ordering::Relaxed) {
+            self.post(&self.control(self.me).failed, 0, 1);
         }
     }
 
-    /// Why it makes no sense to wait for `member` any longer; `slowly` asks the system about its process too.
-    pub(super) fn trouble(&self, member: Member, slowly: bool) -> Option<Error> {
-        let failed = |m: Member| m != self.me && self.control(m).failed.load(Ordering::Relaxed) != 0;
-        if failed(member) || (slowly && (0..self.size).any(failed)) {
+    /// Why it makes no sense to wait for `member` any longer; `slowly` asks the system about its process too, and, unless only `alone` that
+    /// member matters, looks whether any other has failed.
+    pub(super) fn trouble(&self, member: Member, slowly: bool, alone: bool) -> Option<Error> {
+        // SYNC(failed): its reads are over.
+        let failed = |m: Member| m != self.me && self.control(m).failed.load(Ordering::Acquire) != 0;
+        if failed(member) || (slowly && !alone && (0..self.size).any(failed)) {
             return Some(Error::Peer);
         }
         (slowly && member != self.me && self.memory.is_dead(member)).then_some(Error::Peer)

@@ -27,13 +27,15 @@ pub struct Reach<'t> {
     looks: u32,
     vain: u32,
     blocking: bool,
+    /// The failure of a third member does not matter.
+    alone: bool,
 }
 
 impl<'t> Reach<'t> {
     #[inline(always)]
     pub(super) fn new(team: &'t Team, word: &'t SharedU64, target: u64, member: Member, blocking: bool) -> Reach<'t> {
         let looks = if blocking { team.looks() } else { 1 };
-        Reach { team, word, target, member, looks, vain: 0, blocking }
+        Reach { team, word, target, member, looks, vain: 0, blocking, alone: false }
     }
 
     /// Spins for a while: what the word has come to, if it has.
@@ -61,7 +63,7 @@ impl<'t> Reach<'t> {
         if self.blocking {
             self.team.note(self.word, self.target);
         }
-        match self.team.trouble(self.member, self.vain.is_multiple_of(PATIENCE)) {
+        match self.team.trouble(self.member, self.vain.is_multiple_of(PATIENCE), self.alone) {
             // The member may have published before it failed.
             Some(error) => Poll::Ready(self.look().ok_or(error)),
             None => Poll::Pending,
@@ -202,6 +204,16 @@ impl<'t> Turn<'t> {
         self.reader(member, word(self.op.wrapping_add(1), 0))
     }
 
+    /// Waits until members are through with the operation that read the caller's own memory: also when one fails, the others read on.
+    pub async fn all_over(&self, members: impl Iterator<Item = Member>) -> Result<()> {
+        let mut result = Ok(());
+        for member in members {
+            let reach = Reach { alone: true, ..self.over(member) };
+            result = result.and(reach.await.map(drop));
+        }
+        result
+    }
+
     /// Waits until all others are through with the steps before `step`.
     pub async fn all_read(&self, step: u32) -> Result<()> {
         self.others(word(self.op, step)).await
@@ -275,7 +287,10 @@ impl<'t> Turn<'t> {
         let next = word(self.op.wrapping_add(1), 0);
         // SYNC(read): as in `acknowledge`.
         self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
-        self.others(next).await?;
+        if !self.known(next) {
+            self.all_over((0..self.size()).filter(|&m| m != self.me())).await?;
+            self.stream.behind.store(next, Ordering::Relaxed);
+        }
         self.finish();
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::world::{Work, World};
 use coll_rust::endpoint::Error;
 use coll_rust::shm::op::barrier::barrier;
 use coll_rust::shm::team::Config;
+use std::task::Poll;
 
 fn drive(world: &World, works: Vec<Work<'_>>) {
     world.run(1, works);
@@ -51,6 +52,11 @@ fn a_dropped_operation_fails_the_others() {
                 } else {
                     assert_eq!(barrier(turn).await, Err(Error::Peer));
                 }
+                // Nothing works from now on, on any stream.
+                for slot in [0, 0, 3] {
+                    assert!(team.turn(slot, 0, false).is_none());
+                    assert!(matches!(team.open(slot, 0, false).await, Err(Error::Peer)));
+                }
             }) as Work<'_>
         });
         let mut works: Vec<_> = works.collect();
@@ -80,4 +86,28 @@ fn a_dead_member_ends_the_wait() {
         works.retain_mut(|work| work.as_mut().poll(&mut context).is_pending());
     }
     assert!(works.is_empty());
+}
+
+#[test]
+fn a_failed_reader_does_not_end_the_wait_for_the_others() {
+    let world = World::new(3, Config::default());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut turns = world.teams.iter().map(|team| {
+        let mut opening = std::pin::pin!(team.open(0, 0, false));
+        match opening.as_mut().poll(&mut context) {
+            Poll::Ready(turn) => turn.unwrap().unwrap(),
+            Poll::Pending => panic!("all members are there"),
+        }
+    });
+    let [writer, failing, slow] = std::array::from_fn(|_| turns.next().unwrap());
+    writer.publish(1);
+    let mut together = Box::pin(writer.finish_together());
+    drop(failing);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for _ in 0..10_000 {
+        // The slow one may be reading the writer's memory.
+        assert!(together.as_mut().poll(&mut context).is_pending());
+    }
+    slow.finish();
+    assert_eq!(together.as_mut().poll(&mut context), Poll::Ready(Err(Error::Peer)));
 }
