@@ -21,11 +21,14 @@
 //! 5. The endpoint posts to Open MPI's point-to-point layer (`ffi::host`) in the parent communicator; no communicator is ever
 //!    created.
 //!
+//! A communicator whose processes share a node does without most of that: `ffi::shared` runs the operations of [`shm`], `async fn`s too,
+//! over a queue of fragments per process; plain blocking calls get there straight from the export.
+//!
 //! # Layers
 //!
 //! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} → {[`pattern`],
-//! [`topo`]} → [`endpoint`]. `unsafe` lives in `ffi` (and where the simulator copies memory); everything else forbids it,
-//! and everything but `ffi` is free of MPI.
+//! [`topo`]} → [`endpoint`], and `ffi` → [`shm`] → {[`sync`], [`endpoint`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the
+//! simulator copies memory); everything else forbids it, and everything but `ffi` is free of MPI.
 //!
 //! # Rules that keep it right
 //!

@@ -1,4 +1,13 @@
 //! Shared memory among the processes of a node.
+//!
+//! * Memory: every process has a [`pool`], from which it leases pages for its groups; others map it for reading only ([`backing`], [`alloc`],
+//!   [`budget`], [`locator`], [`peer`]). A [`group`] is made by a handshake, and its pages are free again when all members have said so
+//!   ([`mailbox`]). [`cma`] reads other processes' private memory.
+//! * Protocol: the members of a group are a [`team`]; a sequence of operations runs on a stream of it, each operation a [`turn`]. What stands
+//!   where, and how words count: [`layout`].
+//! * Operations: [`op`], one file each.
+//!
+//! [`memory::Memory`] stands between the two halves: real processes provide it, and the [`heap`] of a test.
 
 pub mod alloc;
 pub mod backing;
