@@ -197,3 +197,20 @@ fn no_wake_up_is_lost_between_steps() {
     let config = config(1, 1, Mode::Block);
     model(needs(&config, 2, true), config, 2, |team| bcast(team, 1, 3, 600));
 }
+
+#[test]
+fn no_wake_up_is_lost_at_the_end_of_an_operation() {
+    let config = config(1, 1, Mode::Block);
+    model(needs(&config, 2, false), config, 3, |team| {
+        block_on(team, async {
+            let turn = team.open(0, 0, false).await?.expect("memory");
+            // The other one has nothing to read: it ends the operation without counting a step.
+            if team.me() == 0 {
+                turn.read(1, 1).await?;
+            }
+            turn.finish();
+            Result::Ok(())
+        })
+        .unwrap();
+    });
+}
