@@ -159,8 +159,11 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
     dtype.handle = side.dtype;
     (dtype.info.extent, dtype.info.size) = (size as isize, size);
     let elements = Elements { dtype, op: call.op };
-    let turn = team.turn(0, 0, input.len() > LINE).filter(|_| team.fits(size));
-    let turn = turn?;
+    // Asked before there is a turn: one that is dropped fails the team.
+    if !team.fits(size) {
+        return None;
+    }
+    let turn = team.turn(0, 0, input.len() > LINE)?;
     match kind {
         Kind::Reduce => {
             let root = call.root as usize;
