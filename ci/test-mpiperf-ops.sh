@@ -25,7 +25,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_
 # More ranks than cores: whoever waits gives its core away (MPICH 4.0 hardly does: some 0.3 s for each of 4,000 cases).
 export MPIR_CVAR_POLLS_BEFORE_YIELD=1 I_MPI_WAIT_MODE=1 I_MPI_THREAD_YIELD=2
 # A target folder for each library: the bindings of one are no use to another. Contents are made and verified fast enough.
-target=${CARGO_TARGET_DIR:-$PWD/target}/mpiperf-$(basename "$MPICC")
+wrapper=$(command -v "$MPICC") || { echo "test-mpiperf-ops: there is no $MPICC: name a compiler wrapper with MPICC" >&2; exit 1; }
+target=${CARGO_TARGET_DIR:-$PWD/target}/mpiperf-ops${wrapper//\//-}
 CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_TARGET_DIR=$target cargo build -q -p mpiperf --example verify || exit 1
 
 launch=("$mpiexec")
