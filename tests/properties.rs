@@ -19,6 +19,7 @@ mod properties {
     mod hier_bcast;
     mod hier_reduce;
     mod job;
+    mod neighbor;
     mod random;
     mod reduce;
     mod reduce_scatter;

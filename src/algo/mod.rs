@@ -13,6 +13,7 @@ pub mod barrier;
 pub mod bcast;
 pub mod data;
 pub mod gather;
+pub mod neighbor;
 pub mod reduce;
 pub mod reduce_scatter;
 pub mod scan;
@@ -21,6 +22,9 @@ pub mod scatter;
 use crate::endpoint::{Endpoint, Rank, Result, Span, Tag};
 use crate::pattern::Member;
 use smallvec::SmallVec;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 
 /// One group at work in one operation: members are numbered by their place in the group.
 pub struct Stage<'a, E> {
@@ -28,6 +32,8 @@ pub struct Stage<'a, E> {
     members: &'a [Rank],
     me: Member,
     tag: Tag,
+    /// The level of the messages to each member; empty: that of the tag.
+    levels: &'a [u8],
 }
 
 impl<E> Clone for Stage<'_, E> {
@@ -48,7 +54,12 @@ impl<'a, E: Endpoint> Stage<'a, E> {
     /// The stage of the group `members`, in which the caller is number `me`. The algorithm may use `tag` and the phase
     /// after it.
     pub fn new(ep: &'a E, members: &'a [Rank], me: Member, tag: Tag) -> Stage<'a, E> {
-        Stage { ep, members, me, tag }
+        Stage { ep, members, me, tag, levels: &[] }
+    }
+
+    /// The same stage, where the messages to each member are counted at a level of their own.
+    pub fn counted(self, levels: &'a [u8]) -> Stage<'a, E> {
+        Stage { levels, ..self }
     }
 
     /// The endpoint below.
@@ -73,7 +84,8 @@ impl<'a, E: Endpoint> Stage<'a, E> {
 
     /// Posts a send to a member.
     pub fn send(&self, to: Member, data: Span) -> E::Post<'a> {
-        self.ep.send(self.members[to], self.tag, data)
+        let level = self.levels.get(to).copied().unwrap_or(self.tag.level);
+        self.ep.send(self.members[to], Tag { level, ..self.tag }, data)
     }
 
     /// Posts a receive from a member.
@@ -117,4 +129,33 @@ pub async fn join<P: Future<Output = Result<()>>>(posts: impl IntoIterator<Item 
         result = result.and(post.await);
     }
     result
+}
+
+/// Runs two futures side by side. Ends with the first error.
+pub(crate) async fn both(
+    first: impl Future<Output = Result<()>>,
+    second: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let mut done = [false; 2];
+    poll_fn(|context| {
+        if !done[0]
+            && let Poll::Ready(result) = first.as_mut().poll(context)
+        {
+            done[0] = true;
+            if result.is_err() {
+                return Poll::Ready(result);
+            }
+        }
+        if !done[1]
+            && let Poll::Ready(result) = second.as_mut().poll(context)
+        {
+            done[1] = true;
+            if result.is_err() {
+                return Poll::Ready(result);
+            }
+        }
+        if done == [true; 2] { Poll::Ready(Ok(())) } else { Poll::Pending }
+    })
+    .await
 }

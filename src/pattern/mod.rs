@@ -9,6 +9,7 @@ pub mod chunks;
 pub mod knomial;
 pub mod lengths;
 pub mod neighbor;
+pub mod neighborhood;
 pub mod pof2;
 pub mod tournament;
 
