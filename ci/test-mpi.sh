@@ -84,10 +84,12 @@ unhandled() {
 #   MACHINE      real, tcp (real, and processes of other jobs can be reached), or synthetic/<what to map by>
 #   OPERATIONS   comma list of those that the component must have handled, or -
 #   SETTINGS     words name=value for coll_rust_<name>, or ""
+#   launcher     a program of tests/mpi that starts the program, or nothing
+launcher=
 job() {
     local machine=$1 np=$2 operations=$3 settings=$4 limit=$5 program=$6 word code=0 problem="" more=() environment=() started=$SECONDS
     shift 6
-    local line="$program $* np=$np $machine $settings"
+    local line="$program $* np=$np $machine $settings${launcher:+ ($launcher)}"
     grep -qE -- "$only" <<<"$line" || return 0
     number=$((number + 1))
     local out=$scratch/$number.out err=$scratch/$number.err
@@ -113,7 +115,7 @@ job() {
     *) more+=(--oversubscribe) ;;
     esac
     env "${environment[@]}" timeout -k 5 "$limit" "$mpiexec" "${more[@]}" --mca mpi_yield_when_idle 1 -n "$np" \
-        "$scratch/$program" "$@" >"$out" 2>"$err" </dev/null || code=$?
+        ${launcher:+"$scratch/$launcher"} "$scratch/$program" "$@" >"$out" 2>"$err" </dev/null || code=$?
     if [ $code = 124 ]; then
         problem="over its limit of $limit s"
     elif [ $code != 0 ]; then
@@ -143,6 +145,17 @@ says() {
     else
         failed=$((failed + 1))
         echo "FAILED  no message that matches '$2'"
+    fi
+}
+
+# As above, of a message that must not have come.
+says_not() {
+    [ "$number" != "$1" ] && [ $stock = 0 ] || return 0
+    if ! grep -qE -- "$2" "$scratch/$number.err"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED  a message matches '$2'"
     fi
 }
 
@@ -212,6 +225,26 @@ for np in 2 5; do
     OMPI_MCA_coll=^tuned job real "$np" - "shm_limit=0" 900 vector $extent --below $blocks
     met "$before" "$np" $blocks passed
 done
+
+# Every size where shared memory changes its way, through queues alone, and read from the other process wherever that is possible; and where some
+# processes cannot read the others', so that nobody does.
+while read -r np sample; do
+    [ $full = 0 ] || sample=1
+    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=off" 900 sizes --sample "$sample" --seed "$np"
+    before=$number
+    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
+    says_not "$before" process_vm_readv
+    before=$number
+    # Open MPI's own shared memory does not find out by trying.
+    launcher=noread OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_sm_single_copy_mechanism=none \
+        job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
+    says "$before" 'process_vm_readv .*[Nn]ot permitted'
+done <<'NP'
+2 2
+3 3
+5 8
+8 20
+NP
 
 # Shared memory in small pieces, read from the other process, in another place, waited for in every way; and of all sizes from too little
 # for anything to enough for some.

@@ -287,4 +287,15 @@ static inline MPI_Comm without_component(MPI_Comm comm)
     return reference;
 }
 
+/* ---------------------------------------------------------------- ways of calling an operation */
+
+enum mode { BLOCKING, NONBLOCKING, PERSISTENT };
+static const char *const MODE_NAME[] __attribute__((unused)) = {"blocking", "nonblocking", "persistent"};
+
+/* Calls an operation so; a nonblocking one is started, a persistent one is made. */
+#define IN_MODE(mode, Name, name, comm, request, ...)                       \
+    ((mode) == BLOCKING      ? MPI_##Name(__VA_ARGS__, comm)                \
+     : (mode) == NONBLOCKING ? MPI_I##name(__VA_ARGS__, comm, request)      \
+                             : MPI_##Name##_init(__VA_ARGS__, comm, MPI_INFO_NULL, request))
+
 #endif

@@ -18,7 +18,6 @@
 #include "oracle.h"
 
 static const char *const OPERATION_NAME[] = {"Bcast", "Reduce", "Allreduce", "Barrier"};
-static const char *const MODE_NAME[] = {"blocking", "nonblocking", "persistent"};
 enum { RESTARTS = 3 };
 
 static struct place places[8];

@@ -8,7 +8,6 @@
 #include "types.h"
 
 enum operation { BCAST, REDUCE, ALLREDUCE, BARRIER };
-enum mode { BLOCKING, NONBLOCKING, PERSISTENT };
 enum { GUARD = 64 };
 
 struct place {

@@ -20,8 +20,6 @@
 
 enum operation { ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW, EXSCAN, GATHER, GATHERV, REDUCE_SCATTER,
                  REDUCE_SCATTER_BLOCK, SCAN, SCATTER, SCATTERV, OPERATIONS };
-enum mode { BLOCKING, NONBLOCKING, PERSISTENT };
-static const char *const MODE_NAME[] = {"blocking", "nonblocking", "persistent"};
 enum { RESTARTS = 3 };
 
 static const struct row {
@@ -196,10 +194,7 @@ static int judge(const struct kase *k, char *text, size_t room)
 
 /* ---------------------------------------------------------------- calls */
 
-#define THREE(Name, name, ...)                                                                  \
-    (k->mode == BLOCKING      ? MPI_##Name(__VA_ARGS__, comm)                                   \
-     : k->mode == NONBLOCKING ? MPI_I##name(__VA_ARGS__, comm, request)                         \
-                              : MPI_##Name##_init(__VA_ARGS__, comm, MPI_INFO_NULL, request))
+#define THREE(Name, name, ...) IN_MODE(k->mode, Name, name, comm, request, __VA_ARGS__)
 
 static int call(const struct kase *k, MPI_Comm comm, MPI_Request *request)
 {
