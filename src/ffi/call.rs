@@ -122,12 +122,8 @@ impl Call {
 
     /// Packed bytes of one block, in the operations that have one of equal size for each rank. The same on all ranks.
     pub fn block(&self) -> Option<usize> {
-        match self.kind {
-            Kind::Allgather | Kind::Alltoall | Kind::Gather | Kind::ReduceScatterBlock | Kind::Scatter => {
-                self.side().map(|side| side.dtype().bytes(side.count()))
-            }
-            _ => None,
-        }
+        let side = self.side().filter(|_| self.kind.has_equal_blocks());
+        side.map(|side| side.dtype().bytes(side.count()))
     }
 
     /// Packed bytes of the data: of Gather and Scatter, of the root's buffer; of the others, of the larger buffer of any rank. The same on
@@ -182,21 +178,9 @@ impl Call {
     }
 }
 
-/// Whether an operation is left to the component below: by the parameters, or since it has no algorithm for several nodes. The same on all
-/// ranks.
+/// Whether the parameters leave an operation to the component below. The same on all ranks.
 pub fn is_below(comm: &Comm, kind: Kind) -> bool {
-    let config = comm.config();
-    match kind {
-        Kind::Bcast => config.bcast.algorithm.below(),
-        Kind::Reduce => config.reduce.algorithm.below(),
-        Kind::Allreduce => config.allreduce.algorithm.below(),
-        Kind::Barrier => config.barrier.algorithm.below(),
-        // With shared memory or without, values are not combined alike.
-        Kind::Exscan | Kind::Scan | Kind::ReduceScatter | Kind::ReduceScatterBlock => {
-            config.reproducible || !comm.is_shared()
-        }
-        _ => !comm.is_shared(),
-    }
+    comm.config().algorithm(kind).below()
 }
 
 /// Objects of the user that a request keeps alive.

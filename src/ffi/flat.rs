@@ -1,52 +1,64 @@
-//! The operations that the component has for one node only, where its processes have no shared memory after all, or where that does
-//! not serve (user-defined operations, elements with gaps): point-to-point, in one group of all ranks.
+//! The operations that move or combine a block for each rank, and the prefix reductions, by messages in one group of all ranks.
 
 use super::call::Call;
+use super::comm::Comm;
 use super::data::HostBlocks;
 use super::host::HostEndpoint;
 use super::kind::Kind;
 use super::operation::{UNSUPPORTED, needed};
 use crate::algo::data::Role;
-use crate::algo::scan::Scan;
+use crate::algo::scan::Scan as Ends;
 use crate::algo::{Stage, allgather, alltoall, gather, reduce_scatter, scan, scatter};
-use crate::endpoint::{Endpoint, Rank, Result, Tag};
+use crate::endpoint::{Endpoint, Error, Rank, Result, Tag};
 use crate::pattern::lengths::Lengths;
+use crate::select::{Allgather, Alltoall, Gather, ReduceScatter, Scan, Scatter, Whole};
 use crate::topo::Level;
 use smallvec::SmallVec;
 
-/// Messages that a rank has under way at a time, each way, in algorithms with one message per pair of ranks.
-const POSTS: usize = 8;
-/// Up to so many bytes in all, Allgather takes few steps rather than few copies.
-const SHORT: usize = 64 << 10;
-
-/// Runs an operation that moves or combines a block for each rank, or a prefix reduction.
-pub async fn run(ep: &HostEndpoint, call: &Call) -> Result<()> {
+/// Runs a call by the algorithm that the parameters, or the facts, say.
+pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     let ranks: SmallVec<[Rank; 64]> = (0..ep.size()).collect();
-    let tag = Tag { lane: 0, phase: 0, level: Level::Node.index() };
-    let stage = Stage::new(ep, &ranks, ep.rank() as usize, tag);
+    let whole = whole(comm, call)?;
+    let level = if whole.shape.nodes > 1 { Level::Cluster } else { Level::Node };
+    let stage = Stage::new(ep, &ranks, ep.rank() as usize, Tag { lane: 0, phase: 0, level: level.index() });
+    let config = comm.config();
     match call.kind {
-        Kind::Gather | Kind::Gatherv => gather(&stage, call).await,
-        Kind::Scatter | Kind::Scatterv => scatter(&stage, call).await,
-        Kind::Allgather | Kind::Allgatherv => allgather(&stage, call).await,
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => {
-            let out = call.send.as_ref().map(HostBlocks::new);
-            alltoall::linear::linear(&stage, out.as_ref(), &HostBlocks::new(needed(&call.receive)?), POSTS).await
-        }
-        Kind::ReduceScatter | Kind::ReduceScatterBlock => {
-            let lengths = Lengths::each((0..stage.size()).map(|rank| call.part(rank)));
-            reduce_scatter::pairwise::pairwise(&stage, call.operand(), &lengths, call.result()).await
-        }
-        Kind::Scan => {
-            scan::recursive_doubling::recursive_doubling(&stage, Scan::Inclusive, call.operand(), call.result()).await
-        }
-        Kind::Exscan => {
-            scan::recursive_doubling::recursive_doubling(&stage, Scan::Exclusive, call.operand(), call.result()).await
-        }
-        _ => Err(UNSUPPORTED),
+        Kind::Gather => gather(&stage, call, config.gather.choose(&whole)).await,
+        Kind::Gatherv => gather(&stage, call, config.gatherv.choose(&whole)).await,
+        Kind::Scatter => scatter(&stage, call, config.scatter.choose(&whole)).await,
+        Kind::Scatterv => scatter(&stage, call, config.scatterv.choose(&whole)).await,
+        Kind::Allgather => allgather(&stage, call, config.allgather.choose(&whole)).await,
+        Kind::Allgatherv => allgather(&stage, call, config.allgatherv.choose(&whole)).await,
+        Kind::Alltoall => alltoall(&stage, call, config.alltoall.choose(&whole)).await,
+        Kind::Alltoallv => alltoall(&stage, call, config.alltoallv.choose(&whole)).await,
+        Kind::Alltoallw => alltoall(&stage, call, config.alltoallw.choose(&whole)).await,
+        Kind::ReduceScatter => reduce_scatter(&stage, call, config.reduce_scatter.choose(&whole)).await,
+        Kind::ReduceScatterBlock => reduce_scatter(&stage, call, config.reduce_scatter_block.choose(&whole)).await,
+        Kind::Scan => scan(&stage, call, Ends::Inclusive, config.scan.choose(&whole)).await,
+        Kind::Exscan => scan(&stage, call, Ends::Exclusive, config.exscan.choose(&whole)).await,
+        Kind::Allreduce | Kind::Barrier | Kind::Bcast | Kind::Reduce => Err(UNSUPPORTED),
     }
 }
 
-async fn gather(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Result<()> {
+/// What all ranks know of a call.
+fn whole(comm: &Comm, call: &Call) -> Result<Whole> {
+    Ok(Whole {
+        operation: call.kind,
+        members: comm.size() as usize,
+        shape: comm.plan(call.kind, false, None).map_err(Error::Mpi)?.shape,
+        block: call.block(),
+        bytes: call.bytes(),
+        commutative: call.commutative,
+        reproducible: comm.config().reproducible,
+    })
+}
+
+/// The lengths of the blocks in bytes, where all ranks know them.
+fn lengths(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Option<Lengths> {
+    call.block().map(|block| Lengths::equal(block, stage.size()))
+}
+
+async fn gather(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Gather) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let all = call.receive.as_ref().map(HostBlocks::new);
     let role = match (&all, &own) {
@@ -54,10 +66,16 @@ async fn gather(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Result<()> {
         (None, Some(own)) => Role::Other { own },
         (None, None) => return Err(UNSUPPORTED),
     };
-    gather::linear::linear(stage, call.root as usize, role, POSTS).await
+    let root = call.root as usize;
+    match algorithm {
+        Gather::Linear(posts) => gather::linear::linear(stage, root, role, posts).await,
+        Gather::Knomial(radix) => {
+            gather::knomial::knomial(stage, root, role, lengths(stage, call).as_ref(), radix).await
+        }
+    }
 }
 
-async fn scatter(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Result<()> {
+async fn scatter(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Scatter) -> Result<()> {
     let all = call.send.as_ref().map(HostBlocks::new);
     let own = call.receive.as_ref().map(|side| side.stream());
     let role = match (&all, &own) {
@@ -65,14 +83,60 @@ async fn scatter(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Result<()> {
         (None, Some(own)) => Role::Other { own },
         (None, None) => return Err(UNSUPPORTED),
     };
-    scatter::linear::linear(stage, call.root as usize, role, POSTS).await
+    let root = call.root as usize;
+    match algorithm {
+        Scatter::Linear(posts) => scatter::linear::linear(stage, root, role, posts).await,
+        Scatter::Knomial(radix) => {
+            scatter::knomial::knomial(stage, root, role, lengths(stage, call).as_ref(), radix).await
+        }
+    }
 }
 
-async fn allgather(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Result<()> {
+async fn allgather(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Allgather) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
-    let all = HostBlocks::new(needed(&call.receive)?);
-    match call.bytes() {
-        Some(bytes) if bytes <= SHORT => allgather::bruck::bruck(stage, own.as_ref(), &all).await,
-        _ => allgather::ring::ring(stage, own.as_ref(), &all).await,
+    let (own, all) = (own.as_ref(), HostBlocks::new(needed(&call.receive)?));
+    match algorithm {
+        Allgather::Linear(posts) => allgather::linear::linear(stage, own, &all, posts).await,
+        Allgather::Ring => allgather::ring::ring(stage, own, &all).await,
+        Allgather::NeighborExchange => allgather::neighbor_exchange::neighbor_exchange(stage, own, &all).await,
+        Allgather::RecursiveDoubling => allgather::recursive_doubling::recursive_doubling(stage, own, &all).await,
+        Allgather::Bruck => allgather::bruck::bruck(stage, own, &all).await,
+    }
+}
+
+async fn alltoall(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Alltoall) -> Result<()> {
+    let out = call.send.as_ref().map(HostBlocks::new);
+    let (out, into) = (out.as_ref(), HostBlocks::new(needed(&call.receive)?));
+    match algorithm {
+        Alltoall::Linear(posts) => alltoall::linear::linear(stage, out, &into, posts).await,
+        Alltoall::Pairwise => alltoall::pairwise::pairwise(stage, out, &into).await,
+        Alltoall::Bruck(radix) => alltoall::bruck::bruck(stage, out, &into, radix).await,
+    }
+}
+
+async fn reduce_scatter(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: ReduceScatter) -> Result<()> {
+    let lengths = &match call.kind {
+        Kind::ReduceScatterBlock => Lengths::equal(call.part(0), stage.size()),
+        _ => Lengths::each((0..stage.size()).map(|rank| call.part(rank))),
+    };
+    let (mine, target) = (call.operand(), call.result());
+    match algorithm {
+        ReduceScatter::Pairwise => reduce_scatter::pairwise::pairwise(stage, mine, lengths, target).await,
+        ReduceScatter::ReduceScatterv(radix) => {
+            reduce_scatter::reduce_scatterv::reduce_scatterv(stage, mine, lengths, target, radix).await
+        }
+        ReduceScatter::RecursiveHalving => {
+            reduce_scatter::recursive_halving::recursive_halving(stage, mine, lengths, target).await
+        }
+        ReduceScatter::Ring => reduce_scatter::ring::ring(stage, mine, lengths, target).await,
+    }
+}
+
+async fn scan(stage: &Stage<'_, HostEndpoint>, call: &Call, ends: Ends, algorithm: Scan) -> Result<()> {
+    match algorithm {
+        Scan::Linear => scan::linear::linear(stage, ends, call.operand(), call.result()).await,
+        Scan::RecursiveDoubling => {
+            scan::recursive_doubling::recursive_doubling(stage, ends, call.operand(), call.result()).await
+        }
     }
 }

@@ -93,7 +93,7 @@ async fn run_over(ep: &HostEndpoint, comm: &Comm, call: &Call, synchronise: bool
             let spec = &comm.config().barrier.algorithm;
             hier::barrier::barrier(&job(ep, &plan, comm, Amount::NONE), spec).await
         }
-        _ => flat::run(ep, call).await,
+        _ => flat::run(ep, comm, call).await,
     }
 }
 

@@ -6,7 +6,10 @@ mod values;
 
 pub use table::{Param, TABLE};
 
-use crate::select::{Allreduce, Barrier, Bcast, Named, Reduce, Spec};
+use crate::select::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Operation, Reduce, ReduceScatter, Scan, Scatter,
+    Setting, Spec,
+};
 use crate::sync::wait::Mode;
 use crate::topo::LevelSpec;
 
@@ -35,7 +38,7 @@ pub struct OpConfig<A> {
     pub segment_size: Option<usize>,
 }
 
-impl<A: Named> Default for OpConfig<A> {
+impl<A: Family> Default for OpConfig<A> {
     fn default() -> Self {
         OpConfig { levels: None, algorithm: Spec::AUTO, segment_size: None }
     }
@@ -106,6 +109,32 @@ pub struct Config {
     pub allreduce: OpConfig<Allreduce>,
     /// Barrier.
     pub barrier: OpConfig<Barrier>,
+    /// Gather.
+    pub gather: Spec<Gather>,
+    /// Gatherv.
+    pub gatherv: Spec<Gather>,
+    /// Scatter.
+    pub scatter: Spec<Scatter>,
+    /// Scatterv.
+    pub scatterv: Spec<Scatter>,
+    /// Allgather.
+    pub allgather: Spec<Allgather>,
+    /// Allgatherv.
+    pub allgatherv: Spec<Allgather>,
+    /// Alltoall.
+    pub alltoall: Spec<Alltoall>,
+    /// Alltoallv.
+    pub alltoallv: Spec<Alltoall>,
+    /// Alltoallw.
+    pub alltoallw: Spec<Alltoall>,
+    /// Reduce_scatter.
+    pub reduce_scatter: Spec<ReduceScatter>,
+    /// Reduce_scatter_block.
+    pub reduce_scatter_block: Spec<ReduceScatter>,
+    /// Scan.
+    pub scan: Spec<Scan>,
+    /// Exscan.
+    pub exscan: Spec<Scan>,
     /// Segments in flight per operation.
     pub window: u8,
     /// Rooted operations between two that synchronise; 0: never.
@@ -134,6 +163,19 @@ impl Default for Config {
             reduce: OpConfig::default(),
             allreduce: OpConfig::default(),
             barrier: OpConfig::default(),
+            gather: Spec::AUTO,
+            gatherv: Spec::AUTO,
+            scatter: Spec::AUTO,
+            scatterv: Spec::AUTO,
+            allgather: Spec::AUTO,
+            allgatherv: Spec::AUTO,
+            alltoall: Spec::AUTO,
+            alltoallv: Spec::AUTO,
+            alltoallw: Spec::AUTO,
+            reduce_scatter: Spec::AUTO,
+            reduce_scatter_block: Spec::AUTO,
+            scan: Spec::AUTO,
+            exscan: Spec::AUTO,
             window: 8,
             flow_limit: 64,
             max_tag: None,
@@ -142,6 +184,31 @@ impl Default for Config {
             reproducible: false,
             show: Show::default(),
             report: false,
+        }
+    }
+}
+
+impl Config {
+    /// The parameter `coll_rust_<operation>_algorithm`.
+    pub fn algorithm(&self, operation: Operation) -> &dyn Setting {
+        match operation {
+            Operation::Bcast => &self.bcast.algorithm,
+            Operation::Reduce => &self.reduce.algorithm,
+            Operation::Allreduce => &self.allreduce.algorithm,
+            Operation::Barrier => &self.barrier.algorithm,
+            Operation::Gather => &self.gather,
+            Operation::Gatherv => &self.gatherv,
+            Operation::Scatter => &self.scatter,
+            Operation::Scatterv => &self.scatterv,
+            Operation::Allgather => &self.allgather,
+            Operation::Allgatherv => &self.allgatherv,
+            Operation::Alltoall => &self.alltoall,
+            Operation::Alltoallv => &self.alltoallv,
+            Operation::Alltoallw => &self.alltoallw,
+            Operation::ReduceScatter => &self.reduce_scatter,
+            Operation::ReduceScatterBlock => &self.reduce_scatter_block,
+            Operation::Scan => &self.scan,
+            Operation::Exscan => &self.exscan,
         }
     }
 }

@@ -4,7 +4,9 @@ use super::Config;
 use super::values::{backing, boolean, bytes, integer, op_levels, size, within, zero_copy};
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
-use crate::select::{Allreduce, Barrier, Bcast, Reduce, Spec};
+use crate::select::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Operation, Reduce, ReduceScatter, Scan, Scatter, Spec,
+};
 use crate::topo::LevelSpec;
 
 /// One row of the table.
@@ -64,15 +66,26 @@ macro_rules! levels_param {
 }
 
 macro_rules! algorithm_param {
-    ($field:ident, $kind:ty, $name:literal, $help:literal) => {
+    ($family:ident of $operation:ident, $field:ident $(.$part:ident)?, $name:expr, $help:expr) => {
         Param {
             name: $name,
             default: "auto",
             help: $help,
             level: 3,
-            accepted: Spec::<$kind>::accepted,
-            set: |c, t| Spec::parse(t).map(|v| c.$field.algorithm = v),
+            accepted: || Spec::<$family>::accepted(Operation::$operation),
+            set: |c, t| Spec::parse_for(Operation::$operation, t).map(|v| c.$field $(.$part)? = v),
         }
+    };
+}
+
+macro_rules! flat_algorithm_param {
+    ($family:ident of $operation:ident, $field:ident) => {
+        algorithm_param!(
+            $family of $operation,
+            $field,
+            concat!(stringify!($field), "_algorithm"),
+            concat!("Algorithm of ", stringify!($field), ". Any but auto goes point-to-point, within a node too.")
+        )
     };
 }
 
@@ -118,8 +131,8 @@ pub const TABLE: &[Param] = &[
     },
     levels_param!(bcast, "bcast_levels", "Levels of the hierarchy of Bcast."),
     algorithm_param!(
-        bcast,
-        Bcast,
+        Bcast of Bcast,
+        bcast.algorithm,
         "bcast_algorithm",
         "Algorithm of Bcast, one for all levels or one per level; Allreduce uses it on the way down."
     ),
@@ -130,11 +143,10 @@ pub const TABLE: &[Param] = &[
     ),
     levels_param!(reduce, "reduce_levels", "Levels of the hierarchy of Reduce."),
     algorithm_param!(
-        reduce,
-        Reduce,
+        Reduce of Reduce,
+        reduce.algorithm,
         "reduce_algorithm",
-        "Algorithm of Reduce, one for all levels or one per level; Allreduce uses it on the way up. Where an operation does \
-         not commute, knomial stands in for reduce_scatter_gather."
+        "Algorithm of Reduce, one for all levels or one per level; Allreduce uses it on the way up."
     ),
     segment_param!(
         reduce,
@@ -143,11 +155,11 @@ pub const TABLE: &[Param] = &[
     ),
     levels_param!(allreduce, "allreduce_levels", "Levels of the hierarchy of Allreduce."),
     algorithm_param!(
-        allreduce,
-        Allreduce,
+        Allreduce of Allreduce,
+        allreduce.algorithm,
         "allreduce_algorithm",
         "Composition of Allreduce: reduce_bcast reduces to rank 0 and broadcasts; the others run in the topmost group between \
-         the way up and the way down. Where an operation does not commute, recursive_doubling stands in for rabenseifner and ring."
+         the way up and the way down."
     ),
     segment_param!(
         allreduce,
@@ -156,12 +168,25 @@ pub const TABLE: &[Param] = &[
     ),
     levels_param!(barrier, "barrier_levels", "Levels of the hierarchy of Barrier."),
     algorithm_param!(
-        barrier,
-        Barrier,
+        Barrier of Barrier,
+        barrier.algorithm,
         "barrier_algorithm",
         "Algorithm of Barrier, one for all levels or one per level. Below the topmost group, members arrive by it and are \
          released along a tree."
     ),
+    flat_algorithm_param!(Gather of Gather, gather),
+    flat_algorithm_param!(Gather of Gatherv, gatherv),
+    flat_algorithm_param!(Scatter of Scatter, scatter),
+    flat_algorithm_param!(Scatter of Scatterv, scatterv),
+    flat_algorithm_param!(Allgather of Allgather, allgather),
+    flat_algorithm_param!(Allgather of Allgatherv, allgatherv),
+    flat_algorithm_param!(Alltoall of Alltoall, alltoall),
+    flat_algorithm_param!(Alltoall of Alltoallv, alltoallv),
+    flat_algorithm_param!(Alltoall of Alltoallw, alltoallw),
+    flat_algorithm_param!(ReduceScatter of ReduceScatter, reduce_scatter),
+    flat_algorithm_param!(ReduceScatter of ReduceScatterBlock, reduce_scatter_block),
+    flat_algorithm_param!(Scan of Scan, scan),
+    flat_algorithm_param!(Scan of Exscan, exscan),
     Param {
         name: "window",
         default: "8",
@@ -173,7 +198,7 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "flow_limit",
         default: "64",
-        help: "After so many operations that some ranks need not wait in (Bcast, Reduce; within a node also Gather, Scatter, Scan) and \
+        help: "After so many operations that some ranks need not wait in (Bcast, Reduce, Gather, Scatter, Scan and their other forms) and \
                that go point-to-point on a communicator the next one synchronises first, so that a rank that runs ahead cannot flood the \
                others' buffers. 0: never.",
         level: 5,
@@ -278,8 +303,8 @@ pub const TABLE: &[Param] = &[
         name: "reproducible",
         default: "0",
         help: "1: floating-point results of Reduce and Allreduce are bitwise equal for any placement of the same ranks, any root, \
-               any segment size: values are combined along a fixed tree over the ranks. Reduce_scatter, Scan and Exscan are left to the \
-               component below.",
+               any segment size: values are combined along a fixed tree over the ranks. So are those of Reduce_scatter, Reduce_scatter_block, \
+               Scan and Exscan: these go point-to-point, in an order that only the algorithm and the number of ranks decide.",
         level: 2,
         accepted: bool_text,
         set: |c, t| boolean(t).map(|v| c.reproducible = v),

@@ -1,6 +1,8 @@
 //! The built-in choices, where no parameter says otherwise. Sizes in bytes.
 
-use super::{Allreduce, Barrier, Bcast, Facts, Reduce};
+use super::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Facts, Gather, Reduce, ReduceScatter, Scan, Scatter, Whole,
+};
 use crate::topo::{Level, Shape};
 
 /// From here on a message is "large": its time is its bytes, not its steps.
@@ -61,6 +63,67 @@ pub(super) fn allreduce(facts: &Facts) -> Allreduce {
 
 pub(super) fn barrier(facts: &Facts) -> Barrier {
     if facts.crowded { Barrier::Tree(4) } else { Barrier::Dissemination }
+}
+
+/// Up to so many bytes in all, Allgather takes few steps rather than few copies.
+const FEW_STEPS: usize = 64 << 10;
+/// Up to so many bytes, and from so many members on, blocks go to or from the root along a tree.
+const TREE_BLOCK: usize = 1 << 10;
+const TREE_MEMBERS: usize = 16;
+/// Below so many bytes the blocks of Alltoall travel together ("Bruck"), and up to so many several at a time.
+const TOGETHER: usize = 256;
+const AT_ONCE: usize = 32 << 10;
+/// Messages under way at a time.
+const POSTS: usize = 8;
+/// From so many bytes in all on, Reduce_scatter combines every block at its owner.
+const AT_OWNER: usize = 512 << 10;
+
+/// Whether blocks go along a tree. The v forms do not know their lengths: they take the way that copies nothing.
+fn is_tree(whole: &Whole) -> bool {
+    whole.members >= TREE_MEMBERS && whole.block.is_some_and(|block| block <= TREE_BLOCK)
+}
+
+pub(super) fn gather(whole: &Whole) -> Gather {
+    if is_tree(whole) { Gather::Knomial(2) } else { Gather::Linear(POSTS) }
+}
+
+pub(super) fn scatter(whole: &Whole) -> Scatter {
+    if is_tree(whole) { Scatter::Knomial(2) } else { Scatter::Linear(POSTS) }
+}
+
+pub(super) fn allgather(whole: &Whole) -> Allgather {
+    match whole.members {
+        members if whole.bytes.is_some_and(|bytes| bytes <= FEW_STEPS) => match members.is_power_of_two() {
+            true => Allgather::RecursiveDoubling,
+            false => Allgather::Bruck,
+        },
+        members if members.is_multiple_of(2) => Allgather::NeighborExchange,
+        _ => Allgather::Ring,
+    }
+}
+
+pub(super) fn alltoall(whole: &Whole) -> Alltoall {
+    match whole.block {
+        // Among few, each with each is as few messages, and no copies.
+        Some(block) if block < TOGETHER && whole.members > 4 => Alltoall::Bruck(2),
+        Some(block) if block > AT_ONCE => Alltoall::Pairwise,
+        _ => Alltoall::Linear(POSTS),
+    }
+}
+
+pub(super) fn reduce_scatter(whole: &Whole) -> ReduceScatter {
+    let large = whole.bytes.is_none_or(|bytes| bytes >= AT_OWNER);
+    match whole.members {
+        0..=2 => ReduceScatter::Pairwise,
+        _ if large => ReduceScatter::Pairwise,
+        _ if whole.commutative => ReduceScatter::RecursiveHalving,
+        _ if whole.bytes.is_some_and(|bytes| bytes <= TREE_BLOCK) => ReduceScatter::ReduceScatterv(2),
+        _ => ReduceScatter::Pairwise,
+    }
+}
+
+pub(super) fn scan(_: &Whole) -> Scan {
+    Scan::RecursiveDoubling
 }
 
 /// Over the network an eighth of the message, between 8 KiB and [`NETWORK_SEGMENT`]; within a node [`MEMORY_SEGMENT`]. Where one

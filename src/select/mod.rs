@@ -1,69 +1,29 @@
-//! Which algorithm runs at which level.
+//! Which algorithm runs where.
 //!
 //! Pure, and only of what every member of the group knows: the level, the group's size, the operation's total bytes and
-//! number of segments, whether the operation commutes, and the parameters.
+//! number of segments, whether the operation commutes, and the parameters. All algorithms are in one [`table`].
 #![forbid(unsafe_code)]
 
 mod auto;
+mod operation;
 mod spec;
+pub mod table;
 
-pub use spec::{Named, Spec};
+pub use operation::Operation;
+pub use spec::{Setting, Spec};
+#[cfg(test)]
+pub(crate) use table::for_each_family;
+pub use table::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Known, Need, Reduce, ReduceScatter, Scan, Scatter,
+};
 
-use crate::topo::Shape;
-
-/// Broadcast within a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bcast {
-    /// [`crate::algo::bcast::flat`]
-    Flat,
-    /// [`crate::algo::bcast::knomial`] of this radix
-    Knomial(u32),
-    /// [`crate::algo::bcast::scatter_allgather`]
-    ScatterAllgather,
-    /// [`crate::algo::bcast::chain`]
-    Chain,
-}
-
-/// Reduction within a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduce {
-    /// [`crate::algo::reduce::flat`]
-    Flat,
-    /// [`crate::algo::reduce::knomial`] of this radix
-    Knomial(u32),
-    /// [`crate::algo::reduce::chain`]
-    Chain,
-    /// [`crate::algo::reduce::reduce_scatter_gather`]
-    ReduceScatterGather,
-}
-
-/// How an allreduce is composed, and what runs in the topmost group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Allreduce {
-    /// A hierarchical reduce to rank 0, then a hierarchical broadcast.
-    ReduceBcast,
-    /// reduce_allreduce_bcast with [`crate::algo::allreduce::recursive_doubling`] on top
-    RecursiveDoubling,
-    /// reduce_allreduce_bcast with [`crate::algo::allreduce::rabenseifner`] on top
-    Rabenseifner,
-    /// reduce_allreduce_bcast with [`crate::algo::allreduce::ring`] on top
-    Ring,
-}
-
-/// Barrier within a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Barrier {
-    /// [`crate::algo::barrier::dissemination`]
-    Dissemination,
-    /// [`crate::algo::barrier::tree`] of this radix
-    Tree(u32),
-}
+use crate::topo::{Level, Shape};
 
 /// What the choice of a level's algorithm may depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// The level of the group.
-    pub level: crate::topo::Level,
+    pub level: Level,
     /// Members of the group.
     pub members: usize,
     /// Bytes of the whole operation (packed).
@@ -78,6 +38,29 @@ pub struct Facts {
     pub crowded: bool,
 }
 
+/// Whether a number of members is what an algorithm needs.
+fn suits(members: usize, need: Need) -> bool {
+    match need {
+        Need::Even => members.is_multiple_of(2),
+        Need::PowerOfTwo => members.is_power_of_two(),
+        Need::Commutative | Need::Divisible | Need::Placed => true,
+    }
+}
+
+impl Known for Facts {
+    fn level(&self) -> Level {
+        self.level
+    }
+
+    fn meets(&self, need: Need) -> bool {
+        match need {
+            Need::Commutative => self.commutative,
+            Need::Divisible => self.divisible,
+            _ => suits(self.members, need),
+        }
+    }
+}
+
 impl Facts {
     /// Whether an algorithm may combine parts of the data in any order.
     fn free(&self) -> bool {
@@ -85,41 +68,37 @@ impl Facts {
     }
 }
 
-impl Spec<Bcast> {
-    /// The broadcast for a group.
-    pub fn choose(&self, facts: &Facts) -> Bcast {
-        self.at(facts.level).unwrap_or_else(|| auto::bcast(facts))
-    }
+/// What the choice of the algorithm of a whole operation may depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole {
+    /// The operation.
+    pub operation: Operation,
+    /// Processes of the communicator.
+    pub members: usize,
+    /// The shape of the communicator.
+    pub shape: Shape,
+    /// Bytes of a block; `None` where there are no blocks of one length.
+    pub block: Option<usize>,
+    /// Bytes of all data: of all blocks together, or of one process' vector; `None` where not all ranks know.
+    pub bytes: Option<usize>,
+    /// Whether operands may be exchanged.
+    pub commutative: bool,
+    /// Whether results must not depend on the placement: then the shape must not be looked at.
+    pub reproducible: bool,
 }
 
-impl Spec<Reduce> {
-    /// The reduction for a group. An algorithm that exchanges operands or cuts the data
-    /// gives way to the k-nomial tree where that must not be.
-    pub fn choose(&self, facts: &Facts) -> Reduce {
-        match self.at(facts.level) {
-            Some(Reduce::ReduceScatterGather) if !facts.free() => Reduce::Knomial(2),
-            Some(choice) => choice,
-            None => auto::reduce(facts),
+impl Known for Whole {
+    /// Any: there is one algorithm for all.
+    fn level(&self) -> Level {
+        Level::Cluster
+    }
+
+    fn meets(&self, need: Need) -> bool {
+        match need {
+            Need::Commutative => self.commutative,
+            Need::Placed => !self.reproducible,
+            _ => suits(self.members, need),
         }
-    }
-}
-
-impl Spec<Allreduce> {
-    /// The composition; `facts` are those of the topmost group. Where operands do not commute or the
-    /// data must not be cut, recursive doubling stands in for the algorithms that do so.
-    pub fn choose(&self, facts: &Facts) -> Allreduce {
-        match self.at(facts.level) {
-            Some(Allreduce::Rabenseifner | Allreduce::Ring) if !facts.free() => Allreduce::RecursiveDoubling,
-            Some(choice) => choice,
-            None => auto::allreduce(facts),
-        }
-    }
-}
-
-impl Spec<Barrier> {
-    /// The barrier for a group.
-    pub fn choose(&self, facts: &Facts) -> Barrier {
-        self.at(facts.level).unwrap_or_else(|| auto::barrier(facts))
     }
 }
 
@@ -137,7 +116,6 @@ pub fn segment_size(setting: Option<usize>, bytes: usize, ranks: usize, shape: S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topo::Level;
 
     const FACTS: Facts = Facts {
         level: Level::Node,
@@ -183,5 +161,58 @@ mod tests {
         assert_eq!(segment_size(None, 1 << 20, 8, Shape { flat: true, ..shape }, false), usize::MAX);
         assert!(segment_size(None, 1 << 20, 8, Shape { flat: true, ..shape }, true) < 1 << 20);
         assert_eq!(segment_size(None, 1 << 20, 8, Shape { nodes: 1, flat: true, ..shape }, true), usize::MAX);
+    }
+
+    /// What is chosen is what the operation has, and what it needs is given: by the built-in choice, and whatever the parameter says.
+    #[test]
+    fn every_choice_is_possible() {
+        fn check<A: Family<Facts = Whole> + PartialEq + std::fmt::Debug>() {
+            let fits = |choice: A, whole: &Whole| {
+                let row = choice.row().unwrap();
+                row.serves(whole.operation) && row.needs.iter().all(|&need| whole.meets(need))
+            };
+            let mut chosen = Vec::new();
+            for bits in 0..8_u32 {
+                for members in 2..=70 {
+                    for size in [
+                        None,
+                        Some(0),
+                        Some(1),
+                        Some(255),
+                        Some(256),
+                        Some(32 << 10),
+                        Some((32 << 10) + 1),
+                        Some(1 << 20),
+                    ] {
+                        let shape = Shape { nodes: 1 + (bits as usize & 1), flat: bits & 1 == 0, crowded: false };
+                        for &operation in A::OPERATIONS {
+                            let (commutative, reproducible) = (bits & 2 == 0, bits & 4 == 0);
+                            let block = size.filter(|_| operation.has_equal_blocks());
+                            let bytes = size.map(|block: usize| block * members);
+                            let whole = Whole { operation, members, shape, block, bytes, commutative, reproducible };
+                            let auto = Spec::<A>::AUTO.choose(&whole);
+                            assert!(fits(auto, &whole), "{auto:?} {whole:?}");
+                            if !chosen.contains(&auto) {
+                                chosen.push(auto);
+                            }
+                            for row in A::ROWS.iter().filter(|row| row.serves(operation)) {
+                                let choice = Spec::<A>::parse_for(operation, row.name).unwrap().choose(&whole);
+                                assert!(fits(choice, &whole), "{choice:?} {whole:?}");
+                                let met = row.needs.iter().all(|&need| whole.meets(need));
+                                let expected = if met { row.name } else { row.instead };
+                                assert_eq!(choice.row().map(|row| row.name), Some(expected));
+                            }
+                        }
+                    }
+                }
+            }
+            assert!(!chosen.is_empty());
+        }
+        check::<Gather>();
+        check::<Scatter>();
+        check::<Allgather>();
+        check::<Alltoall>();
+        check::<ReduceScatter>();
+        check::<Scan>();
     }
 }

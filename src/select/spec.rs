@@ -1,54 +1,8 @@
-//! The values of the parameters `coll_rust_<op>_algorithm`: one algorithm, or one per level.
+//! The values of the parameters `coll_rust_<operation>_algorithm`: one algorithm, or one per level.
 
-use super::{Allreduce, Barrier, Bcast, Reduce};
+use super::Operation;
+use super::table::{Argument, Family, Known, Row};
 use crate::topo::Level;
-
-/// An algorithm's name, and what it makes of the radix after a `/` (`None` without one).
-pub type Row<A> = (&'static str, fn(Option<u32>) -> Option<A>);
-
-/// An enumeration of algorithms with names, each with or without a radix.
-pub trait Named: Copy + 'static {
-    /// The algorithms, in the order of the documentation.
-    const NAMES: &'static [Row<Self>];
-    /// Whether levels may have algorithms of their own.
-    const PER_LEVEL: bool;
-}
-
-macro_rules! named {
-    ($type:ty, per_level: $per_level:expr, $($name:literal => $make:expr),+ $(,)?) => {
-        impl Named for $type {
-            const NAMES: &'static [Row<Self>] = &[$(($name, $make)),+];
-            const PER_LEVEL: bool = $per_level;
-        }
-    };
-}
-
-fn plain<A>(algorithm: A, radix: Option<u32>) -> Option<A> {
-    radix.is_none().then_some(algorithm)
-}
-
-named!(Bcast, per_level: true,
-    "flat" => |r| plain(Bcast::Flat, r),
-    "knomial/k" => |r| Some(Bcast::Knomial(r.unwrap_or(2))),
-    "scatter_allgather" => |r| plain(Bcast::ScatterAllgather, r),
-    "chain" => |r| plain(Bcast::Chain, r),
-);
-named!(Reduce, per_level: true,
-    "flat" => |r| plain(Reduce::Flat, r),
-    "knomial/k" => |r| Some(Reduce::Knomial(r.unwrap_or(2))),
-    "chain" => |r| plain(Reduce::Chain, r),
-    "reduce_scatter_gather" => |r| plain(Reduce::ReduceScatterGather, r),
-);
-named!(Allreduce, per_level: false,
-    "reduce_bcast" => |r| plain(Allreduce::ReduceBcast, r),
-    "recursive_doubling" => |r| plain(Allreduce::RecursiveDoubling, r),
-    "rabenseifner" => |r| plain(Allreduce::Rabenseifner, r),
-    "ring" => |r| plain(Allreduce::Ring, r),
-);
-named!(Barrier, per_level: true,
-    "dissemination" => |r| plain(Barrier::Dissemination, r),
-    "tree/k" => |r| Some(Barrier::Tree(r.unwrap_or(2))),
-);
 
 /// A parsed algorithm parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +11,7 @@ pub struct Spec<A> {
     below: bool,
 }
 
-impl<A: Named> Spec<A> {
+impl<A: Family> Spec<A> {
     /// The built-in choice everywhere.
     pub const AUTO: Spec<A> = Spec { levels: [None; Level::COUNT], below: false };
 
@@ -66,17 +20,32 @@ impl<A: Named> Spec<A> {
         Spec { levels: [Some(algorithm); Level::COUNT], below: false }
     }
 
-    /// What is accepted, for help and messages.
-    pub fn accepted() -> String {
-        let names: Vec<&str> = A::NAMES.iter().map(|(name, _)| *name).collect();
-        let per_level = if A::PER_LEVEL { ", or a list such as node:ALGORITHM,switch:ALGORITHM" } else { "" };
-        let radix = if names.iter().any(|n| n.ends_with("/k")) { " (k: 2 to 64, 2 where it is left out)" } else { "" };
-        format!("auto, below (the component below ours), {}{per_level}{radix}", names.join(", "))
-    }
-
-    /// Whether the operation is left to the component below.
-    pub fn below(&self) -> bool {
-        self.below
+    /// What is accepted for an operation of the family, for help and messages.
+    pub fn accepted(operation: Operation) -> String {
+        let rows: Vec<&Row> = A::ROWS.iter().filter(|row| row.serves(operation)).collect();
+        let mut text = String::from("auto, below (the component below ours)");
+        rows.iter().for_each(|row| text += &format!(", {}", row.form()));
+        if A::PER_LEVEL {
+            text += ", or a list such as node:ALGORITHM,switch:ALGORITHM";
+        }
+        let mut numbers: Vec<Argument> = Vec::new();
+        rows.iter().filter_map(|row| row.argument).for_each(|argument| {
+            if !numbers.contains(&argument) {
+                numbers.push(argument);
+            }
+        });
+        for (i, Argument { letter, least, most, default }) in numbers.iter().enumerate() {
+            let start = if i == 0 { " (" } else { "; " };
+            text += &format!("{start}{letter}: {least} to {most}, {default} where it is left out");
+        }
+        if !numbers.is_empty() {
+            text += ")";
+        }
+        for row in rows.iter().filter(|row| !row.needs.is_empty()) {
+            let needs: Vec<&str> = row.needs.iter().map(|need| need.text()).collect();
+            text += &format!("; {} stands in for {} unless {}", row.instead, row.name, needs.join(" and "));
+        }
+        text
     }
 
     /// What the parameter says for a level, if anything.
@@ -84,12 +53,30 @@ impl<A: Named> Spec<A> {
         self.levels[usize::from(level.index())]
     }
 
-    /// Whether the choice within a node is ours.
-    pub fn is_auto_within_node(&self) -> bool {
-        !self.below && Level::ALL.iter().filter(|&&level| level <= Level::Node).all(|&level| self.at(level).is_none())
+    /// The algorithm for a group: that of the parameter, or what stands in for it where a requirement of it is not met, or the built-in
+    /// choice.
+    pub fn choose(&self, facts: &A::Facts) -> A {
+        let Some(choice) = self.at(facts.level()) else { return A::auto(facts) };
+        match choice.row() {
+            Some(row) if !row.needs.iter().all(|&need| facts.meets(need)) => {
+                A::named(row.instead, None).unwrap_or_else(|_| A::auto(facts))
+            }
+            _ => choice,
+        }
     }
 
-    /// Parses a parameter's value; the error says which part is wrong, not what is accepted.
+    /// Parses the value of the parameter of an operation of the family; the error says which part is wrong, not what is accepted.
+    pub fn parse_for(operation: Operation, text: &str) -> Result<Spec<A>, String> {
+        let spec = Self::parse(text)?;
+        for row in spec.levels.iter().flatten().filter_map(A::row) {
+            if !row.serves(operation) {
+                return Err(format!("\"{}\" is no algorithm of {}", row.name, operation.name()));
+            }
+        }
+        Ok(spec)
+    }
+
+    /// Parses a value that some operation of the family accepts.
     pub fn parse(text: &str) -> Result<Spec<A>, String> {
         let mut spec = Self::AUTO;
         let text = text.trim();
@@ -132,41 +119,70 @@ impl<A: Named> Spec<A> {
     }
 }
 
-fn algorithm<A: Named>(text: &str) -> Result<A, String> {
-    let (name, radix) = match text.split_once('/') {
-        None => (text, None),
-        Some((name, radix)) => match radix.parse::<u32>() {
-            Ok(k @ 2..=64) => (name, Some(k)),
-            _ => return Err(format!("\"{radix}\" is not a radix from 2 to 64")),
-        },
-    };
-    A::NAMES
-        .iter()
-        .find(|(known, _)| known.trim_end_matches("/k") == name)
-        .and_then(|(_, make)| make(radix))
-        .ok_or_else(|| format!("\"{text}\" is not an algorithm"))
+/// What can be asked of a parsed parameter of any family.
+pub trait Setting {
+    /// Whether the operation is left to the component below.
+    fn below(&self) -> bool;
+    /// Whether the choice within a node is ours.
+    fn is_auto_within_node(&self) -> bool;
+}
+
+impl<A: Family> Setting for Spec<A> {
+    fn below(&self) -> bool {
+        self.below
+    }
+
+    fn is_auto_within_node(&self) -> bool {
+        !self.below && Level::ALL.iter().filter(|&&level| level <= Level::Node).all(|&level| self.at(level).is_none())
+    }
+}
+
+fn algorithm<A: Family>(text: &str) -> Result<A, String> {
+    match text.split_once('/') {
+        None => A::named(text, None),
+        Some((name, number)) => A::named(name, Some(number)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::select::{Bcast, for_each_family};
 
     #[test]
     fn every_name_parses_alone_and_per_level() {
-        fn check<A: Named + PartialEq + std::fmt::Debug>() {
-            for (name, make) in A::NAMES {
-                let plain = name.trim_end_matches("/k");
-                assert_eq!(Spec::<A>::parse(plain).unwrap().at(Level::Node), make(None));
-                let with_radix = format!("{plain}/3");
-                assert_eq!(Spec::<A>::parse(&with_radix).is_ok(), name.ends_with("/k"), "{with_radix}");
-                assert_eq!(Spec::<A>::parse(&format!("numa:{plain}")).is_ok(), A::PER_LEVEL);
-                assert!(Spec::<A>::accepted().contains(plain));
+        fn check<A: Family + PartialEq + std::fmt::Debug>() {
+            for row in A::ROWS {
+                let default = row.argument.map_or(0, |argument| argument.default);
+                let made = Spec::<A>::parse(row.name).unwrap().at(Level::Node).unwrap();
+                assert_eq!((Some(made), made.row().map(|r| r.name)), (A::make(row, default), Some(row.name)));
+                let with_number = format!("{}/3", row.name);
+                assert_eq!(Spec::<A>::parse(&with_number).is_ok(), row.argument.is_some(), "{with_number}");
+                assert_eq!(Spec::<A>::parse(&format!("numa:{}", row.name)).is_ok(), A::PER_LEVEL);
+                for &operation in A::OPERATIONS {
+                    assert_eq!(Spec::<A>::parse_for(operation, row.name).is_ok(), row.serves(operation));
+                    let listed = Spec::<A>::accepted(operation).contains(&format!(", {}", row.form()));
+                    assert_eq!(listed, row.serves(operation));
+                }
             }
         }
-        check::<Bcast>();
-        check::<Reduce>();
-        check::<Allreduce>();
-        check::<Barrier>();
+        for_each_family!(check);
+    }
+
+    #[test]
+    fn what_stands_in_needs_nothing_and_serves_the_same_operations() {
+        fn check<A: Family>() {
+            for row in A::ROWS {
+                assert_eq!(row.needs.is_empty(), row.instead.is_empty(), "{}", row.name);
+                let Some(other) = A::ROWS.iter().find(|other| other.name == row.instead) else {
+                    assert!(row.needs.is_empty(), "{} has nothing that stands in for it", row.name);
+                    continue;
+                };
+                assert!(other.needs.is_empty(), "{} and {}", row.name, other.name);
+                assert!(A::OPERATIONS.iter().all(|&operation| other.serves(operation) || !row.serves(operation)));
+            }
+        }
+        for_each_family!(check);
     }
 
     #[test]

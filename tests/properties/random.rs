@@ -1,6 +1,6 @@
 //! Random dimensions.
 
-use coll_rust::select::{Named, Spec};
+use coll_rust::select::{Family, Spec};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -53,10 +53,10 @@ pub fn cut() -> impl Strategy<Value = Cut> {
 }
 
 /// A value of an algorithm parameter, out of all that it accepts but "below".
-pub fn spec<A: Named + std::fmt::Debug + PartialEq>() -> impl Strategy<Value = Spec<A>> {
-    let algorithm = (0..A::NAMES.len(), prop_oneof![2..=5u32, Just(9), Just(64)]).prop_map(|(i, radix)| {
-        let (name, _) = A::NAMES[i];
-        name.strip_suffix("/k").map_or_else(|| name.to_string(), |name| format!("{name}/{radix}"))
+pub fn spec<A: Family + std::fmt::Debug + PartialEq>() -> impl Strategy<Value = Spec<A>> {
+    let algorithm = (0..A::ROWS.len(), prop_oneof![2..=5u32, Just(9), Just(64)]).prop_map(|(i, number)| {
+        let row = &A::ROWS[i];
+        row.argument.map_or_else(|| row.name.to_string(), |_| format!("{}/{number}", row.name))
     });
     let levels = ["l2", "l3", "numa", "socket", "node", "switch1", "switch2", "cluster"];
     let per_level = proptest::collection::vec(prop_oneof![1 => Just("auto".to_string()), 5 => algorithm.clone()], 8)
@@ -67,6 +67,6 @@ pub fn spec<A: Named + std::fmt::Debug + PartialEq>() -> impl Strategy<Value = S
 }
 
 /// A parameter's value, written as the user does.
-pub fn parse<A: Named>(text: &str) -> Spec<A> {
+pub fn parse<A: Family>(text: &str) -> Spec<A> {
     Spec::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }

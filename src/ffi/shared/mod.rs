@@ -6,7 +6,7 @@
 mod moves;
 pub mod quick;
 
-use super::call::{Call, is_below};
+use super::call::Call;
 use super::comm::Comm;
 use super::data::Datatype;
 use super::glue::{self, ompi_op_t};
@@ -47,18 +47,12 @@ impl Combine for Elements {
     }
 }
 
-/// Whether a kind of operation is left to us within a node; the same on all ranks.
+/// Whether the parameters leave an operation to us within a node; the same on all ranks.
 pub fn wanted(comm: &Comm, kind: Kind) -> bool {
     let config = comm.config();
-    let auto = match kind {
-        Kind::Bcast => config.bcast.algorithm.is_auto_within_node(),
-        Kind::Reduce => config.reduce.algorithm.is_auto_within_node() && !config.reproducible,
-        Kind::Allreduce => config.allreduce.algorithm.is_auto_within_node() && !config.reproducible,
-        Kind::Barrier => config.barrier.algorithm.is_auto_within_node(),
-        // They have no other algorithm, and know no levels.
-        _ => return !is_below(comm, kind),
-    };
-    auto && comm.levels(kind).is_auto()
+    // In shared memory, values are combined in another order than by messages.
+    let any_order = !(kind.reduces() && config.reproducible);
+    any_order && config.algorithm(kind).is_auto_within_node() && comm.levels(kind).is_auto()
 }
 
 /// Whether a call may go through shared memory; the same on all ranks.
