@@ -295,6 +295,18 @@ impl<'t> Turn<'t> {
         Ok(())
     }
 
+    /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are told so, in order that nobody waits
+    /// for the caller, and are waited for all the same, since they may still read its memory.
+    pub async fn end_together(self, result: Result<()>) -> Result<()> {
+        if result.is_ok() {
+            return self.finish_together().await;
+        }
+        self.team.fail();
+        // That others fail, too, is no news.
+        let _ = self.all_over((0..self.size()).filter(|&m| m != self.me())).await;
+        result
+    }
+
     #[inline(always)]
     fn end(&mut self) {
         let next = self.op.wrapping_add(1);

@@ -2,10 +2,13 @@
 
 use super::operations::{Call, Kind, run};
 use super::world::{Work, World};
-use coll_rust::endpoint::Error;
+use coll_rust::endpoint::{Blocks, Error, Result, Span, Stream};
+use coll_rust::shm::op::allgather::allgather;
+use coll_rust::shm::op::alltoall::alltoall;
 use coll_rust::shm::op::barrier::barrier;
 use coll_rust::shm::team::Config;
-use std::task::Poll;
+use std::ops::Range;
+use std::task::{Context, Poll, Waker};
 
 fn drive(world: &World, works: Vec<Work<'_>>) {
     world.run(1, works);
@@ -110,4 +113,84 @@ fn a_failed_reader_does_not_end_the_wait_for_the_others() {
     }
     slow.finish();
     assert_eq!(together.as_mut().poll(&mut context), Poll::Ready(Err(Error::Peer)));
+}
+
+/// Blocks of 4096 bytes, and the first of them: where they are, or such as nothing can be written to.
+struct Some4k(Option<Span>);
+
+impl Blocks for Some4k {
+    fn len(&self, _: usize) -> usize {
+        4096
+    }
+
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        self.0.map(|all| all.slice(members.start * 4096..members.end * 4096))
+    }
+
+    fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Err(Error::NoMemory(1))
+    }
+
+    fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Err(Error::NoMemory(2))
+    }
+}
+
+impl Stream for Some4k {
+    fn len(&self) -> usize {
+        4096
+    }
+
+    fn direct(&self) -> Option<Span> {
+        Blocks::direct(self, 0..1)
+    }
+
+    fn pack(&self, _: usize, _: Span) -> Result<()> {
+        Err(Error::NoMemory(1))
+    }
+
+    fn unpack(&self, _: usize, _: Span) -> Result<()> {
+        Err(Error::NoMemory(2))
+    }
+}
+
+#[test]
+fn who_fails_waits_until_nobody_reads_its_memory() {
+    for gathers in [false, true] {
+        let world = World::new(3, Config::default());
+        let mut rooms: Vec<_> = (0..6).map(|_| vec![0_u8; 3 * 4096]).collect();
+        let spans: Vec<_> = rooms.iter_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1)).collect();
+        let mut works = world.teams.iter().map(|team| {
+            let (me, spans) = (team.me(), &spans);
+            Box::pin(async move {
+                let turn = team.open(0, 0, true).await.unwrap().unwrap();
+                let into = Some4k((me != 1).then_some(spans[me]));
+                let own = Some4k(Some(spans[3 + me]));
+                match gathers {
+                    true => allgather(turn, Some(&own), &into, 1).await,
+                    false => alltoall(turn, Some(&own), &into, 1).await,
+                }
+            })
+        });
+        let [mut first, mut failing, mut last] = std::array::from_fn(|_| works.next().unwrap());
+        let mut context = Context::from_waker(Waker::noop());
+        // Each needs the others to open the stream; nobody gets further than its first wait for data before all have.
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(failing.as_mut().poll(&mut context).is_pending());
+        assert!(last.as_mut().poll(&mut context).is_pending());
+        for _ in 0..10 {
+            assert!(failing.as_mut().poll(&mut context).is_pending(), "the others may be reading");
+        }
+        let mut ends = [None; 3];
+        for _ in 0..10_000 {
+            for (end, work) in ends.iter_mut().zip([&mut first, &mut failing, &mut last]) {
+                if end.is_none()
+                    && let Poll::Ready(result) = work.as_mut().poll(&mut context)
+                {
+                    *end = Some(result);
+                }
+            }
+        }
+        assert_eq!(ends, [Err(Error::Peer), Err(Error::NoMemory(2)), Err(Error::Peer)].map(Some));
+    }
 }

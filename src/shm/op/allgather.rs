@@ -17,13 +17,31 @@ pub async fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
     all: &B,
     zero_copy: usize,
 ) -> Result<()> {
-    let (me, size, fragment) = (turn.me(), turn.size(), turn.fragment());
-    let mine = Block::new(all, me);
+    let mine = Block::new(all, turn.me());
     let may_fetch = |len: usize| len > LINE && len >= zero_copy;
     let from = match may_fetch(mine.len()) {
         true => own.map_or_else(|| address(&turn, &mine), |own| address(&turn, own)),
         false => 0,
     };
+    let gathered = rounds(&turn, own, all, from, may_fetch).await;
+    if from != 0 {
+        return turn.end_together(gathered).await;
+    }
+    gathered?;
+    turn.finish();
+    Ok(())
+}
+
+/// All rounds. `from`: where others may read the caller's data, or 0; `may_fetch`: whether that is said of blocks of so many bytes.
+async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
+    turn: &Turn<'_>,
+    own: Option<&S>,
+    all: &B,
+    from: u64,
+    may_fetch: impl Fn(usize) -> bool,
+) -> Result<()> {
+    let (me, size, fragment) = (turn.me(), turn.size(), turn.fragment());
+    let mine = Block::new(all, me);
     let longest = (0..size).map(|m| all.len(m)).max().unwrap_or(0);
     let bypass = longest >= turn.team().config().bypass_min;
     let rounds = turn.steps(longest.div_ceil(fragment))?;
@@ -33,8 +51,8 @@ pub async fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
     for round in 0..rounds {
         while next < my_rounds.min(round + 1 + ahead) {
             match own {
-                Some(own) => put(&turn, own, next, may_fetch(mine.len()).then_some(from)).await?,
-                None => put(&turn, &mine, next, may_fetch(mine.len()).then_some(from)).await?,
+                Some(own) => put(turn, own, next, may_fetch(mine.len()).then_some(from)).await?,
+                None => put(turn, &mine, next, may_fetch(mine.len()).then_some(from)).await?,
             }
             next += 1;
         }
@@ -44,12 +62,12 @@ pub async fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
         for member in (me + 1..size).chain(0..me) {
             let (block, at) = (Block::new(all, member), round as usize * fragment);
             let len = block.len();
-            if len <= at || (round > 0 && may_fetch(len) && announced(&turn, member) != 0) {
+            if len <= at || (round > 0 && may_fetch(len) && announced(turn, member) != 0) {
                 continue;
             }
             turn.wrote(member, round + 1).await?;
-            if round == 0 && may_fetch(len) && announced(&turn, member) != 0 {
-                fetch(&turn, member, announced(&turn, member), &block)?;
+            if round == 0 && may_fetch(len) && announced(turn, member) != 0 {
+                fetch(turn, member, announced(turn, member), &block)?;
                 continue;
             }
             let from = if len <= LINE { turn.payload(member) } else { turn.slot(member, round) };
@@ -63,10 +81,6 @@ pub async fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
             turn.acknowledge(round + 1);
         }
     }
-    if from != 0 {
-        return turn.finish_together().await;
-    }
-    turn.finish();
     Ok(())
 }
 

@@ -62,16 +62,35 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     out: &O,
     into: &I,
-    mut own_left: bool,
+    own_left: bool,
     zero_copy: usize,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
     let plan = Plan { size, fragment: turn.fragment() };
-    let others = || (me + 1..size).chain(0..me);
     let away = |m: Member| match out.len(m) >= zero_copy && !plan.in_line(out.len(m)) {
         true => address(&turn, &Block::new(out, m)),
         false => 0,
     };
+    let exchanged = rounds(&turn, plan, out, into, own_left, away).await;
+    if (0..size).any(|m| m != me && away(m) != 0) {
+        return turn.end_together(exchanged).await;
+    }
+    exchanged?;
+    turn.finish();
+    Ok(())
+}
+
+/// All rounds. `away(i)`: where member i may read its block, or 0.
+async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+    turn: &Turn<'_>,
+    plan: Plan,
+    out: &O,
+    into: &I,
+    mut own_left: bool,
+    away: impl Fn(Member) -> u64 + Copy,
+) -> Result<()> {
+    let (me, size) = (turn.me(), turn.size());
+    let others = || (me + 1..size).chain(0..me);
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
     let to_send = turn.steps(others().map(rounds_out).max().unwrap_or(0))?;
     let rounds = turn.steps(others().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
@@ -81,7 +100,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let mut next = 0;
     for round in 0..rounds {
         while next < to_send.min(round + 1 + ahead) {
-            send(&turn, plan, out, next, away).await?;
+            send(turn, plan, out, next, away).await?;
             next += 1;
         }
         if std::mem::take(&mut own_left) {
@@ -104,7 +123,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             let at = round as usize * plan.part();
             if round == 0 && get(from) != 0 {
                 fetched[member / 64] |= 1 << (member % 64);
-                fetch(&turn, member, get(from), &block)?;
+                fetch(turn, member, get(from), &block)?;
                 continue;
             }
             // SAFETY: published, and a share holds so much.
@@ -121,10 +140,6 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     if own_left {
         transfer(&Block::new(out, me), &Block::new(into, me))?;
     }
-    if others().any(|m| away(m) != 0) {
-        return turn.finish_together().await;
-    }
-    turn.finish();
     Ok(())
 }
 

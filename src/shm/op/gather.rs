@@ -31,7 +31,7 @@ pub async fn send<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zer
         announce(&turn, from);
         if from != 0 {
             turn.publish(1);
-            turn.over(root).await?;
+            turn.all_over(std::iter::once(root)).await?;
             turn.finish();
             return Ok(());
         }

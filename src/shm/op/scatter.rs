@@ -80,10 +80,8 @@ pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     if others().any(|m| all.len(m) > 0) {
         turn.publish(1);
     }
-    if let Some(own) = own {
-        transfer(&Block::new(all, me), own)?;
-    }
-    let sent = send_rest(&turn, &plan, all, |m| away(m) != 0).await;
+    let kept = own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
+    let sent = send_rest(&turn, &plan, all, |m| away(m) != 0).await.and(kept);
     // In any case: they read the caller's memory.
     turn.all_over(others().filter(|&m| away(m) != 0)).await.and(sent)?;
     turn.finish();
