@@ -56,6 +56,8 @@ pub struct HostEndpoint {
     dtype: Datatype,
     op: *mut ompi_op_t,
     first_tag: i32,
+    /// Units in a message at most; those of a longer one go as several.
+    longest: usize,
     state: UnsafeCell<State>,
 }
 
@@ -70,7 +72,14 @@ impl HostEndpoint {
     /// communicator outlives it: the operation holds its `Comm`.
     pub fn new(comm: &Comm, kind: Option<Kind>, dtype: Datatype, op: *mut ompi_op_t, first_tag: i32) -> HostEndpoint {
         let (rank, size) = (comm.rank(), comm.size());
-        HostEndpoint { comm: comm.handle(), rank, size, kind, dtype, op, first_tag, state: UnsafeCell::default() }
+        let longest = (comm.config().max_message / dtype.info.size.max(1)).max(1);
+        let state = UnsafeCell::default();
+        HostEndpoint { comm: comm.handle(), rank, size, kind, dtype, op, first_tag, longest, state }
+    }
+
+    /// Never cuts a message: ranks may describe the same data by elements of different sizes.
+    pub fn keep_whole(&mut self) {
+        self.longest = usize::MAX;
     }
 
     #[allow(clippy::mut_from_ref)]
@@ -85,7 +94,7 @@ impl HostEndpoint {
 
     fn register(&self, code: i32, request: *mut ompi_request_t, expected: Option<usize>) -> Post<'_> {
         if code != 0 {
-            return Post { posted: PostState::Failed(code), ep: self };
+            return Post { posted: PostState::Failed(Error::Mpi(code)), ep: self };
         }
         if request.is_null() {
             return Post { posted: PostState::Done, ep: self }; // a send that was complete at once
@@ -103,6 +112,54 @@ impl HostEndpoint {
             }
         };
         Post { posted: PostState::Slot(slot), ep: self }
+    }
+
+    /// Posts `data` as one message, or, where that would be too long, as several, one after the other: both sides cut alike, since both know
+    /// the length.
+    fn post<'a>(&'a self, data: Span, one: impl Fn(Span) -> Post<'a>) -> Post<'a> {
+        if data.len() <= self.longest {
+            return one(data);
+        }
+        let starts = (0..data.len()).step_by(self.longest);
+        let posts = starts.map(|at| one(data.slice(at..data.len().min(at.saturating_add(self.longest)))).posted);
+        Post { posted: PostState::Several(posts.collect()), ep: self }
+    }
+
+    fn send_one(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
+        if let Some(kind) = self.kind {
+            counters::sent(kind, tag.level, data.len() * self.dtype.info.size);
+        }
+        let mut request = ptr::null_mut();
+        // SAFETY: the span is valid memory of the operation until the post is done (contract of `Endpoint`).
+        let code = unsafe {
+            glue::cr_isend(
+                self.comm,
+                data.ptr().cast(),
+                data.len(),
+                self.dtype.handle,
+                to as i32,
+                self.tag(tag),
+                &mut request,
+            )
+        };
+        self.register(code, request, None)
+    }
+
+    fn recv_one(&self, from: Rank, tag: Tag, data: Span) -> Post<'_> {
+        let mut request = ptr::null_mut();
+        // SAFETY: as in `send_one`.
+        let code = unsafe {
+            glue::cr_irecv(
+                self.comm,
+                data.ptr().cast(),
+                data.len(),
+                self.dtype.handle,
+                from as i32,
+                self.tag(tag),
+                &mut request,
+            )
+        };
+        self.register(code, request, Some(data.len() * self.dtype.info.size))
     }
 
     /// Looks at a posted message; frees its place when it is complete.
@@ -147,40 +204,11 @@ impl Endpoint for HostEndpoint {
     }
 
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
-        if let Some(kind) = self.kind {
-            counters::sent(kind, tag.level, data.len() * self.dtype.info.size);
-        }
-        let mut request = ptr::null_mut();
-        // SAFETY: the span is valid memory of the operation until the post is done (contract of `Endpoint`).
-        let code = unsafe {
-            glue::cr_isend(
-                self.comm,
-                data.ptr().cast(),
-                data.len(),
-                self.dtype.handle,
-                to as i32,
-                self.tag(tag),
-                &mut request,
-            )
-        };
-        self.register(code, request, None)
+        self.post(data, |data| self.send_one(to, tag, data))
     }
 
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> Post<'_> {
-        let mut request = ptr::null_mut();
-        // SAFETY: as in `send`.
-        let code = unsafe {
-            glue::cr_irecv(
-                self.comm,
-                data.ptr().cast(),
-                data.len(),
-                self.dtype.handle,
-                from as i32,
-                self.tag(tag),
-                &mut request,
-            )
-        };
-        self.register(code, request, Some(data.len() * self.dtype.info.size))
+        self.post(data, |data| self.recv_one(from, tag, data))
     }
 
     fn reduce(&self, left: Span, right: Span) {
@@ -280,7 +308,9 @@ impl Drop for HostEndpoint {
 enum PostState {
     Slot(usize),
     Done,
-    Failed(i32),
+    Failed(Error),
+    /// The messages that one was cut into.
+    Several(Vec<PostState>),
 }
 
 /// Waits for one posted message.
@@ -290,15 +320,34 @@ pub struct Post<'a> {
     ep: &'a HostEndpoint,
 }
 
+impl PostState {
+    /// Looks at it. A place is free when its message is complete, so nobody looks again; the first error is kept until all are.
+    fn poll(&mut self, ep: &HostEndpoint) -> Poll<Result<()>> {
+        match self {
+            PostState::Slot(slot) => ep.test(*slot),
+            PostState::Done => Poll::Ready(Ok(())),
+            PostState::Failed(error) => Poll::Ready(Err(*error)),
+            PostState::Several(parts) => {
+                for part in parts.iter_mut() {
+                    match part.poll(ep) {
+                        Poll::Pending => return Poll::Pending,
+                        Poll::Ready(Ok(())) => *part = PostState::Done,
+                        Poll::Ready(Err(error)) => *part = PostState::Failed(error),
+                    }
+                }
+                let first = parts.iter_mut().find(|part| !matches!(part, PostState::Done));
+                first.map_or(Poll::Ready(Ok(())), |part| part.poll(ep))
+            }
+        }
+    }
+}
+
 impl Future for Post<'_> {
     type Output = Result<()>;
 
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
-        match self.posted {
-            PostState::Slot(slot) => self.ep.test(slot),
-            PostState::Done => Poll::Ready(Ok(())),
-            PostState::Failed(code) => Poll::Ready(Err(Error::Mpi(code))),
-        }
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
+        let Post { posted, ep } = &mut *self;
+        posted.poll(ep)
     }
 }
 

@@ -17,9 +17,6 @@ use crate::select::{Reduce, Spec, segment_size};
 use crate::topo::{LevelSpec, Shape};
 use std::ptr;
 
-/// No message is longer than this: the longest that every transport below is known to carry whole.
-const LONGEST: usize = 256 << 20;
-
 /// The MPI error code for an error; prints what has not been said.
 pub fn code(error: Error) -> i32 {
     match error {
@@ -64,7 +61,10 @@ pub async fn run(
         true => (Datatype::BYTES, ptr::null_mut()),
         false => (call.units(), call.op),
     };
-    let ep = HostEndpoint::new(comm, Some(call.kind), units, op, first_tag);
+    let mut ep = HostEndpoint::new(comm, Some(call.kind), units, op, first_tag);
+    if !op.is_null() && !call.intrinsic {
+        ep.keep_whole();
+    }
     let result = run_over(&ep, comm, call, synchronise).await;
     if result.is_err() {
         ep.settle().await;
@@ -130,7 +130,8 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     let plan = comm.plan(Kind::Bcast, false, Some(call.root)).map_err(Error::Mpi)?;
     let stream = HostStream::new(call.units(), call.count(), needed(&call.receive)?.buffer);
     let bytes = stream.len();
-    let segment = segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape, true).min(LONGEST);
+    let segment =
+        segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape, true).min(config.max_message);
     let job = job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE });
     hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, call.is_root).await
 }
@@ -146,7 +147,8 @@ fn amount(call: &Call, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amo
         false => count,
         true => {
             let chain = call.kind == Kind::Reduce;
-            let segment = segment_size(setting, bytes, comm.size() as usize, shape, chain).min(LONGEST);
+            let segment =
+                segment_size(setting, bytes, comm.size() as usize, shape, chain).min(comm.config().max_message);
             segment / units.info.size.max(1)
         }
     };

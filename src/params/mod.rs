@@ -16,6 +16,9 @@ use crate::topo::LevelSpec;
 /// Prefix of every parameter's full name.
 pub const PREFIX: &str = "coll_rust_";
 
+/// No message is longer than this, if no parameter says otherwise: the longest that every transport below is known to carry whole.
+const MAX_MESSAGE: usize = 256 << 20;
+
 /// What the user asked to be shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Show {
@@ -139,6 +142,8 @@ pub struct Config {
     pub window: u8,
     /// Rooted operations between two that synchronise; 0: never.
     pub flow_limit: u32,
+    /// Bytes in a point-to-point message at most.
+    pub max_message: usize,
     /// Largest tag to use; `None`: the largest that the point-to-point layer has.
     pub max_tag: Option<i32>,
     /// Path of the network file; empty: none.
@@ -178,6 +183,7 @@ impl Default for Config {
             exscan: Spec::AUTO,
             window: 8,
             flow_limit: 64,
+            max_message: MAX_MESSAGE,
             max_tag: None,
             network_file: String::new(),
             shm: Shm::default(),

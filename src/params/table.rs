@@ -206,6 +206,18 @@ pub const TABLE: &[Param] = &[
         set: |c, t| integer(t, 0, 1_000_000).map(|v| c.flow_limit = v as u32),
     },
     Param {
+        name: "max_message",
+        default: "256m",
+        help: "Bytes in a point-to-point message at most; longer ones go as several, but for those of user-defined operations. A small one \
+               is for testing that.",
+        level: 9,
+        accepted: || "a number of bytes from 64 to 1g, with k, m or g after it for KiB, MiB, GiB".to_owned(),
+        set: |c, t| {
+            c.max_message = within(t, 64, 1 << 30)?.ok_or("not a size")?;
+            Ok(())
+        },
+    },
+    Param {
         name: "max_tag",
         default: "auto",
         help: "Largest tag to use, where that is less than what the point-to-point layer has; a small one makes identities of \
