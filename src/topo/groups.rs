@@ -128,6 +128,31 @@ impl Hierarchy {
         groups
     }
 
+    /// What the members of the caller's group of this level stand for: of each, in the group's order, the ranks of its module,
+    /// ascending. Of the topmost level every process can ask; nothing where the level does not count. In time that goes with
+    /// the ranks in question. `root`: as for [`groups`](Self::groups).
+    pub fn parts(&self, level: Level, root: Option<Rank>) -> Vec<Vec<Rank>> {
+        let Some(tier) = self.tiers.iter().find(|tier| tier.level == level) else { return Vec::new() };
+        let held = root.and_then(|root| Some((root, self.child(tier, root)?)));
+        let mut members = tier.children.clone();
+        if let Some((root, child)) = held {
+            replace(&mut members, child, root);
+        }
+        let mut parts = vec![Vec::new(); members.len()];
+        let mut add = |rank: Rank| {
+            let child = self.child(tier, rank);
+            let member = held.filter(|held| child == Some(held.1)).map(|held| held.0).or(child);
+            if let Some(Ok(at)) = member.map(|member| members.binary_search(&member)) {
+                parts[at].push(rank);
+            }
+        };
+        match level <= Level::Node {
+            true => self.local.iter().copied().for_each(&mut add),
+            false => (0..self.hosts.len() as Rank).for_each(&mut add),
+        }
+        parts
+    }
+
     /// The lowest rank of the child module that holds `root`, if the tier's module holds it.
     fn child(&self, tier: &Tier, root: Rank) -> Option<Rank> {
         let place = if tier.level <= Level::Node {

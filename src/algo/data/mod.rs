@@ -9,7 +9,7 @@ mod announce;
 mod pool;
 mod views;
 
-pub(super) use announce::{announced, numbers};
+pub(crate) use announce::{announced, numbers};
 pub(super) use pool::{Pool, Staged};
 pub use views::{Block, Grouped, Members, Packed, Plain, Several};
 

@@ -43,6 +43,15 @@ pub enum Members<'m> {
         /// How many there are in the circle.
         size: usize,
     },
+    /// `count` members from `first` on, each `step` after the one before.
+    Every {
+        /// The first one.
+        first: usize,
+        /// From one to the next.
+        step: usize,
+        /// How many.
+        count: usize,
+    },
     /// These.
     List(&'m [usize]),
 }
@@ -50,17 +59,19 @@ pub enum Members<'m> {
 impl Members<'_> {
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
-        let (first, count, size, list) = match *self {
-            Members::Circle { first, count, size } => (first, count, size, None),
-            Members::List(list) => (0, list.len(), 1, Some(list)),
+        let (first, step, count, size, list) = match *self {
+            Members::Circle { first, count, size } => (first, 1, count, size, None),
+            Members::Every { first, step, count } => (first, step, count, usize::MAX, None),
+            Members::List(list) => (0, 1, list.len(), 1, Some(list)),
         };
-        (0..count).map(move |i| list.map_or_else(|| (first + i) % size, |list| list[i]))
+        (0..count).map(move |i| list.map_or_else(|| (first + i * step) % size, |list| list[i]))
     }
 
     /// The same as a range, if every member is the one after the member before.
     fn range(&self) -> Option<Range<usize>> {
         match *self {
             Members::Circle { first, count, size } => (first + count <= size).then_some(first..first + count),
+            Members::Every { first, step, count } => (step == 1 || count < 2).then_some(first..first + count),
             Members::List(list) => {
                 let first = list.first().copied().unwrap_or(0);
                 list.iter().zip(first..).all(|(&m, expected)| m == expected).then_some(first..first + list.len())
@@ -119,29 +130,29 @@ impl<E: Endpoint, B: Blocks> Stream for Several<'_, E, B> {
 }
 
 /// A block per group of members: that of group i is made of the blocks of `groups[i]`.
-pub struct Grouped<'b, E, B> {
+pub struct Grouped<'b, E, B, G = Vec<usize>> {
     /// Copies between blocks that are direct and buffers.
     pub ep: &'b E,
     /// The blocks of the members.
     pub blocks: &'b B,
     /// The members of every group.
-    pub groups: &'b [Vec<usize>],
+    pub groups: &'b [G],
 }
 
-impl<E: Endpoint, B: Blocks> Grouped<'_, E, B> {
+impl<E: Endpoint, B: Blocks, G: AsRef<[usize]>> Grouped<'_, E, B, G> {
     fn group(&self, group: usize) -> Several<'_, E, B> {
-        Several { ep: self.ep, blocks: self.blocks, members: Members::List(&self.groups[group]) }
+        Several { ep: self.ep, blocks: self.blocks, members: Members::List(self.groups[group].as_ref()) }
     }
 }
 
-impl<E: Endpoint, B: Blocks> Blocks for Grouped<'_, E, B> {
+impl<E: Endpoint, B: Blocks, G: AsRef<[usize]> + Sync> Blocks for Grouped<'_, E, B, G> {
     fn len(&self, group: usize) -> usize {
         self.group(group).len()
     }
 
     fn direct(&self, groups: Range<usize>) -> Option<Span> {
         let mut whole: Option<Range<usize>> = None;
-        for group in self.groups[groups].iter().filter(|group| !group.is_empty()) {
+        for group in self.groups[groups].iter().map(AsRef::as_ref).filter(|group| !group.is_empty()) {
             let range = Members::List(group).range()?;
             whole = match whole {
                 None => Some(range),
