@@ -10,7 +10,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("topo", &["endpoint"]),
     ("algo", &["endpoint", "pattern"]),
     ("select", &["topo", "endpoint"]),
-    ("hier", &["algo", "endpoint", "select", "shm", "topo"]),
+    ("hier", &["algo", "endpoint", "pattern", "select", "shm", "topo"]),
     ("params", &["endpoint", "select", "sync", "topo"]),
     ("sim", &["endpoint"]),
     ("sync", &[]),

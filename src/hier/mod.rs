@@ -8,11 +8,18 @@
 //! on its own: while one segment is between the switches, others are inside the nodes.
 #![forbid(unsafe_code)]
 
+pub mod allgather;
 pub mod allreduce;
+pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
+pub mod gather;
 pub mod lanes;
+pub mod parts;
 pub mod reduce;
+pub mod reduce_scatter;
+pub mod scan;
+pub mod scatter;
 
 use crate::algo::Stage;
 use crate::endpoint::{Endpoint, Tag};

@@ -5,6 +5,7 @@
 
 pub mod linear;
 pub mod recursive_doubling;
+pub mod tree;
 
 /// Whether a member's own value belongs to its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,110 @@
+//! Scan, Exscan: totals go up to the leaders below the topmost group, its members find what comes before each of them, and that goes
+//! down.
+//!
+//! Groups must be of consecutive ranks (a hierarchy built with `ordered`; where the placement is another one, that is one group of all
+//! ranks in rank order). Large vectors are cut into segments, [`lanes`] of which are under way at a time.
+//!
+//! Cost, of n units: at each level below the topmost one message up and one down for each member that is no leader, n units each;
+//! on top what an exclusive scan costs: recursive doubling ⌈log₂ h⌉ steps among h members; linear h − 1 steps and messages.
+//! Memory, of a segment: a vector for each child in the trees and up to six.
+//! Requirements: none; order is kept.
+//! Source: Sanders, Träff: Parallel prefix (scan) algorithms for MPI, EuroPVM/MPI 2006, for nodes of several processes; more levels
+//! are ours.
+
+use super::parts::split;
+use super::{Job, lanes::lanes, phase};
+use crate::algo::reduce::{Value, Work};
+use crate::algo::scan::{Scan, linear::linear, recursive_doubling::recursive_doubling, tree};
+use crate::endpoint::{Endpoint, Result, Span};
+use crate::select::Facts;
+
+/// What the members of the topmost group do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefix {
+    /// [`crate::algo::scan::linear`]
+    Linear,
+    /// [`crate::algo::scan::recursive_doubling`]
+    RecursiveDoubling,
+}
+
+impl Prefix {
+    /// The built-in choice: a stream of segments runs along the members.
+    pub fn auto(facts: &Facts) -> Prefix {
+        if facts.segments >= 2 * facts.members { Prefix::Linear } else { Prefix::RecursiveDoubling }
+    }
+}
+
+/// Leaves in `target` the combination of the `mine` of this and all lower ranks, or only of the lower ones (rank 0: its target as it
+/// is). In place, `mine` is `target`. `radix`: of the trees below the topmost group.
+pub async fn scan<E: Endpoint>(
+    job: &Job<'_, E>,
+    choose: &(impl Fn(&Facts) -> Prefix + Sync),
+    radix: u32,
+    kind: Scan,
+    mine: Span,
+    target: Span,
+) -> Result<()> {
+    let total = mine.len();
+    if total == 0 {
+        return Ok(());
+    }
+    lanes(total, job.segment, job.window, |lane, range| async move {
+        let (mine, target) = (mine.slice(range.clone()), target.slice(range));
+        let way = Way { job, lane, radix, total };
+        let mut work = Work::new(job.ep, mine.len(), false, None);
+        let before = way.run(choose, mine, &mut work).await?;
+        if kind == Scan::Inclusive && mine.ptr() != target.ptr() {
+            job.ep.copy(mine, target);
+        }
+        match (before, kind) {
+            (Some(before), Scan::Inclusive) => job.ep.reduce(before.span, target),
+            (Some(before), Scan::Exclusive) => job.ep.copy(before.span, target),
+            (None, _) => {}
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// A segment on its way.
+struct Way<'j, 'a, E> {
+    job: &'j Job<'a, E>,
+    lane: u8,
+    radix: u32,
+    /// Units of the whole operation.
+    total: usize,
+}
+
+impl<'a, E: Endpoint> Way<'_, 'a, E> {
+    /// What comes before the caller; nothing for rank 0.
+    async fn run(
+        &self,
+        choose: &(impl Fn(&Facts) -> Prefix + Sync),
+        mine: Span,
+        work: &mut Work<'a, E>,
+    ) -> Result<Option<Value>> {
+        let Way { job, lane, radix, total } = *self;
+        let (below, top) = split(job);
+        let mut value = Value::borrowed(mine);
+        let mut risen = Vec::with_capacity(below.len());
+        for group in below {
+            let (sum, state) = tree::rise(&job.stage(group, lane, phase::UP), value, work, radix).await?;
+            risen.push((group, state));
+            value = sum.unwrap_or(value);
+        }
+        let mut before = None;
+        if let Some(group) = top {
+            let stage = job.stage(group, lane, phase::TOP);
+            let span = work.take(false)?;
+            match choose(&job.facts(group, total)) {
+                Prefix::Linear => linear(&stage, Scan::Exclusive, value.span, span).await?,
+                Prefix::RecursiveDoubling => recursive_doubling(&stage, Scan::Exclusive, value.span, span).await?,
+            }
+            before = (group.me > 0).then_some(Value::owned(span));
+        }
+        for (group, state) in risen.into_iter().rev() {
+            before = tree::sink(&job.stage(group, lane, phase::DOWN), state, before, work, radix).await?;
+        }
+        Ok(before)
+    }
+}

@@ -1,0 +1,114 @@
+//! Allgather on a communicator.
+
+use super::blocks::{check, contents, filled, no_empty_message, user_blocks};
+use super::composition::{Choice, Found, lens, linear, trees};
+use super::data::UserStream;
+use super::job::{Machine, large_machine, levels, machine};
+use super::random::{Cut, config, parse, spec};
+use coll_rust::endpoint::Endpoint;
+use coll_rust::hier::allgather::{Exchange, Specs, allgather};
+use coll_rust::hier::gather::Tree;
+use coll_rust::hier::lanes::segments;
+use coll_rust::select::{Bcast, Facts, Spec};
+use coll_rust::sim::{Rng, Stats, World};
+use coll_rust::topo::{Level, LevelSpec};
+use proptest::prelude::*;
+
+/// One run and its check. `segment`: of the way down, in bytes.
+fn run(
+    machine: &Machine,
+    found: &Found,
+    (choice, exchange, bcast): (&Choice, Exchange, &Spec<Bcast>),
+    (segment, window): (usize, u8),
+    lens: &[usize],
+    seed: u64,
+) -> Stats {
+    let mut rng = Rng::new(seed);
+    let data = contents(&mut rng, lens);
+    let streams: Vec<_> = data.iter().map(|block| UserStream::new(&mut rng, block)).collect();
+    let in_place: Vec<bool> = data.iter().map(|_| rng.below(2) == 0).collect();
+    let into: Vec<_> = (0..machine.size())
+        .map(|rank| {
+            let mut before = contents(&mut rng, lens);
+            if in_place[rank] {
+                before[rank] = data[rank].clone();
+            }
+            user_blocks(&mut rng, &before)
+        })
+        .collect();
+    let cut = Cut { units: 0, segment, window, bytes: lens.iter().sum() };
+    let exchange = |_: &Facts| exchange;
+    let specs = &Specs { trees: &choice.choose(), exchange: &exchange, bcast };
+    let (streams_ref, into_ref, in_place_ref) = (&streams, &into, &in_place);
+    let stats = World::new(machine.size() as u32).run_seed(seed, |ep| async move {
+        let rank = ep.rank() as usize;
+        let own = (!in_place_ref[rank]).then_some(&streams_ref[rank]);
+        allgather(&found.job(&ep, &cut, true), &found.parts[rank], specs, own, &into_ref[rank]).await
+    });
+    let context = format!("seed {seed} in place {in_place:?} {lens:?} {choice:?} {machine:?}");
+    let stats = stats.unwrap_or_else(|failed| panic!("{context}: {failed}"));
+    into.iter().for_each(|into| check(into, &data, &context));
+    streams.iter().zip(&data).for_each(|(stream, data)| stream.check(data));
+    stats
+}
+
+fn exchange() -> impl Strategy<Value = Exchange> {
+    use Exchange::{Bruck, Linear, NeighborExchange, RecursiveDoubling, Ring};
+    proptest::sample::select(&[Linear, Ring, NeighborExchange, RecursiveDoubling, Bruck][..])
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    #[test]
+    fn everybody_gets_every_block(
+        machine in machine(), levels in levels(), choice in trees(), exchange in exchange(), bcast in spec(),
+        segment in prop_oneof![1..300usize, Just(usize::MAX)], window in 1..=8u8, equal: bool, seed: u64,
+    ) {
+        let lens = lens(&mut Rng::new(seed ^ 1), machine.size(), equal);
+        let segment = segment.max(lens.iter().sum::<usize>() / 20);
+        let found = Found::new(&machine, &levels, false, None);
+        run(&machine, &found, (&choice, exchange, &bcast), (segment, window), &lens, seed);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    #[test]
+    fn a_leader_speaks_for_its_ranks(machine in machine(), choice in prop_oneof![Just(linear()), trees()], seed: u64) {
+        let lens = lens(&mut Rng::new(seed ^ 1), machine.size(), seed % 2 == 0);
+        let found = Found::new(&machine, &LevelSpec::Auto, false, None);
+        let total: usize = lens.iter().sum();
+        let segment = 50.max(total / 10);
+        let stats = run(&machine, &found, (&choice, Exchange::Ring, &parse("knomial/3")), (segment, 3), &lens, seed);
+        let ranks: Vec<usize> = (0..machine.size()).collect();
+        let mut expected = found.rooted(&lens, &ranks, &choice, false);
+        for ((level, members), (_, below)) in &found.all {
+            let hops = members.len() - 1;
+            let of: Vec<usize> = below.iter().map(|part| part.iter().map(|&rank| lens[rank]).sum()).collect();
+            let top = below.iter().map(Vec::len).sum::<usize>() == machine.size();
+            let expected = &mut expected[usize::from(level.index())];
+            // A ring on top: every member's part comes once to every other one. Below: a broadcast of all.
+            expected.messages += (hops * if top { filled(of) } else { segments(total, segment) }) as u64;
+            expected.units += (hops * total) as u64;
+        }
+        for level in Level::ALL {
+            prop_assert_eq!(stats.level(level.index()), expected[usize::from(level.index())], "at {}", level.name());
+        }
+        if total > 0 {
+            no_empty_message(&stats);
+        }
+    }
+}
+
+#[test]
+fn hundreds_of_ranks() {
+    for (seed, exchange) in [(0, Exchange::Bruck), (1, Exchange::Ring)] {
+        let machine = large_machine(seed);
+        let lens = lens(&mut Rng::new(seed), machine.size(), seed % 2 == 0);
+        let found = Found::new(&machine, &LevelSpec::Auto, false, None);
+        let choice = Choice(vec![Tree::Knomial(3); Level::COUNT]);
+        run(&machine, &found, (&choice, exchange, &Spec::AUTO), (500, 2), &lens, seed);
+    }
+}
