@@ -48,8 +48,8 @@
 
 #include "glue.h"
 
-_Static_assert(CR_ERR_REQUEST == MPI_ERR_REQUEST && CR_ERR_ARG == MPI_ERR_ARG && CR_ERR_TRUNCATE == MPI_ERR_TRUNCATE
-                   && CR_ERR_OTHER == MPI_ERR_OTHER && CR_ERR_INTERN == MPI_ERR_INTERN
+_Static_assert(CR_ERR_REQUEST == MPI_ERR_REQUEST && CR_ERR_OP == MPI_ERR_OP && CR_ERR_ARG == MPI_ERR_ARG
+                   && CR_ERR_TRUNCATE == MPI_ERR_TRUNCATE && CR_ERR_OTHER == MPI_ERR_OTHER && CR_ERR_INTERN == MPI_ERR_INTERN
                    && CR_ERR_NO_MEM == MPI_ERR_NO_MEM,
                "glue.h has the error codes of mpi.h");
 

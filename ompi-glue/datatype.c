@@ -173,8 +173,20 @@ int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *f
 
 /* ---------------------------------------------------------------- reduction operations */
 
-void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info)
+/* Open MPI's bindings look, too, unless the user has told them not to (mpi_param_check): what is not defined would be a crash. */
+static int op_defined(struct ompi_op_t *op, struct ompi_datatype_t *dtype)
 {
+    char *why = NULL;
+    if (ompi_op_is_valid(op, dtype, &why, "coll/rust")) {
+        return 1;
+    }
+    free(why);
+    return 0;
+}
+
+void cr_op_info(struct ompi_op_t *op, struct ompi_datatype_t *dtype, struct cr_op_info *info)
+{
+    info->defined = op_defined(op, dtype);
     info->commutative = ompi_op_is_commute(op) ? 1 : 0;
     info->intrinsic = ompi_op_is_intrinsic(op) ? 1 : 0;
     info->extremum = &ompi_mpi_op_max.op == op || &ompi_mpi_op_min.op == op;

@@ -93,6 +93,7 @@ struct cr_call {
 /* MPI error codes that Rust returns; the shim asserts that they are those of mpi.h. */
 enum cr_mpi_error {
     CR_ERR_REQUEST = 7,
+    CR_ERR_OP = 10,
     CR_ERR_ARG = 13,
     CR_ERR_TRUNCATE = 15,
     CR_ERR_OTHER = 16,
@@ -205,8 +206,9 @@ struct cr_op_info {
     int commutative;
     int intrinsic;
     int extremum; /* MPI_MAX or MPI_MIN */
+    int defined;  /* it can be applied to elements of the datatype */
 };
-void cr_op_info(struct ompi_op_t *op, struct cr_op_info *info);
+void cr_op_info(struct ompi_op_t *op, struct ompi_datatype_t *dtype, struct cr_op_info *info);
 /* out = left (op) right, count elements, which may exceed INT_MAX; op is intrinsic. */
 void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right, void *out, size_t count,
                        struct ompi_datatype_t *dtype);

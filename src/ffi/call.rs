@@ -2,8 +2,9 @@
 
 use super::comm::Comm;
 use super::data::{Datatype, Layout, Side};
-use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, cr_call, ompi_datatype_t, ompi_op_t};
+use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_OP, cr_call, ompi_datatype_t, ompi_op_t};
 use super::kind::Kind;
+use super::startup;
 use crate::endpoint::{Rank, Span};
 use std::ptr;
 
@@ -52,8 +53,13 @@ impl Call {
         let send = significant.then(|| unsafe { Side::new(&call.send, ranks, known) });
         let mut op = glue::cr_op_info::default();
         if !call.op.is_null() {
+            let dtype = receive.as_ref().or(send.as_ref()).map_or(ptr::null_mut(), |side| side.dtype().handle);
             // SAFETY: live by the caller's promise; fills in ours.
-            unsafe { glue::cr_op_info(call.op, &mut op) };
+            unsafe { glue::cr_op_info(call.op, dtype, &mut op) };
+            if op.defined == 0 {
+                startup::print("coll/rust: the reduction operation is not defined on elements of this datatype");
+                return Err(CR_ERR_OP as i32);
+            }
         }
         Ok(Call {
             kind,

@@ -5,7 +5,8 @@
  * To be run where the algorithm does not depend on the size (which these calls get wrong) and where the last rank is a
  * leaf: coll_rust_levels=none, coll_rust_bcast_algorithm=flat, coll_rust_bcast_segment_size=0.
  *
- *   --stock   without the truncations: Open MPI's own Bcast hangs or writes behind the buffer
+ *   --stock       without the truncations: Open MPI's own Bcast hangs or writes behind the buffer
+ *   --unchecked   only reductions that are not defined, where Open MPI's bindings do not look (mpi_param_check = 0)
  */
 #include "harness.h"
 
@@ -71,11 +72,46 @@ static void rejected(void)
     MPI_Comm_free(&comm);
 }
 
+static void refused(const char *what, int code)
+{
+    int class = MPI_SUCCESS;
+    MPI_Error_class(code, &class);
+    check(class == MPI_ERR_OP, "%s returned the error class %d", what, class);
+}
+
+/* Predefined operations on a derived datatype, and on a predefined one that they are not defined on. */
+static void undefined(void)
+{
+    static double a[8000], b[8000];
+    MPI_Datatype pair;
+    MPI_Type_contiguous(2, MPI_DOUBLE, &pair);
+    MPI_Type_commit(&pair);
+    for (int round = 0; round < 3; round++) {
+        int n = round == 1 ? 4000 : 1, root = round % test_size;
+        for (int mode = BLOCKING; mode <= PERSISTENT; mode++) {
+            MPI_Request request = MPI_REQUEST_NULL;
+            doing("%s reductions of derived datatypes", MODE_NAME[mode]);
+            refused("Allreduce", IN_MODE(mode, Allreduce, allreduce, MPI_COMM_WORLD, &request, a, b, n, pair, MPI_SUM));
+            refused("Reduce", IN_MODE(mode, Reduce, reduce, MPI_COMM_WORLD, &request, a, b, n, pair, MPI_MAX, root));
+            refused("Scan", IN_MODE(mode, Scan, scan, MPI_COMM_WORLD, &request, a, b, n, pair, MPI_PROD));
+            refused("Allreduce", IN_MODE(mode, Allreduce, allreduce, MPI_COMM_WORLD, &request, a, b, n, MPI_DOUBLE, MPI_BAND));
+        }
+        double one = 1, sum = 0;
+        must(MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+        check(sum == test_size, "Allreduce after those that were refused: got %g", sum);
+    }
+    MPI_Type_free(&pair);
+}
+
 int main(int argc, char **argv)
 {
     test_init(&argc, &argv, "errors", MPI_THREAD_SINGLE);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (has_option(argc, argv, "--unchecked")) {
+        undefined();
+        return test_end();
+    }
     rejected();
     for (int mode = 0; mode < 3 && test_size > 1 && !has_option(argc, argv, "--stock"); mode++) {
         truncation(10, 3, mode);

@@ -148,8 +148,8 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
     let size = unsafe { plain(side.dtype) }?;
     let mut info = glue::cr_op_info::default();
     // SAFETY: as above; fills in ours.
-    unsafe { glue::cr_op_info(call.op, &mut info) };
-    if info.intrinsic == 0 {
+    unsafe { glue::cr_op_info(call.op, side.dtype, &mut info) };
+    if info.intrinsic == 0 || info.defined == 0 {
         return None;
     }
     let output = bytes(call.recv.buf, size, side.count)?.0;
