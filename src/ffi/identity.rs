@@ -13,7 +13,8 @@
 //!
 //! A persistent operation keeps its identity until its request is freed, which each rank does when it likes. When all
 //! identities have been given out, the ranks agree, inside the initialisation (which MPI lets synchronise), which of
-//! them are free everywhere.
+//! them are free everywhere. So it is with the few slots of shared memory for persistent operations; where none is free, an operation
+//! does without.
 
 use super::call::Call;
 use super::comm::Comm;
@@ -22,6 +23,7 @@ use super::engine;
 use super::glue::{self, CR_ERR_OTHER};
 use super::host::HostEndpoint;
 use super::kind::Kind;
+use super::team::PERSISTENT;
 use super::{operation, startup};
 use crate::endpoint::{Endpoint, MAX_LANES, PHASES, Result, Span, Tag, TempBuffer};
 use crate::params::Config;
@@ -39,6 +41,8 @@ const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;
 const SERIES: usize = 2 * Kind::COUNT + 2;
 /// The series of nonblocking calls that Open MPI itself may have made.
 const AGREEMENT: usize = 2 * Kind::COUNT;
+/// Where all slots of shared memory are in use, so many persistent operations at most go without before the ranks agree again.
+const LONGEST_PAUSE: u32 = 62;
 /// The series of the one handshake for shared memory.
 const HANDSHAKE: usize = AGREEMENT + 1;
 
@@ -52,8 +56,9 @@ pub struct Identities {
     /// First tag of persistent operations.
     first_init: i32,
     /// Identities of persistent operations.
-    persistent: u64,
-    inits: Mutex<Inits>,
+    persistent: Lots,
+    /// Their slots of shared memory.
+    slots: Lots,
 }
 
 #[derive(Default)]
@@ -65,15 +70,87 @@ struct Series {
     complete: Mutex<VecDeque<bool>>,
 }
 
-/// Persistent operations.
+/// Numbers that persistent operations draw: all ranks the same, in the order of their initialisations.
+struct Lots {
+    /// How many there are.
+    total: u64,
+    /// The most initialisations that do not ask again when none was free.
+    longest_pause: u32,
+    drawn: Mutex<Drawn>,
+}
+
 #[derive(Default)]
-struct Inits {
+struct Drawn {
     /// Given out for the first time so far.
     fresh: u64,
     /// Free on all ranks, the next one last.
     agreed: Vec<u64>,
     /// Of requests that this rank has not freed.
     live: HashSet<u64>,
+    /// Agreements in a row that found none free.
+    vain: u32,
+    /// Initialisations that are not to ask.
+    pause: u32,
+}
+
+impl Lots {
+    fn new(total: u64, longest_pause: u32) -> Lots {
+        Lots { total, longest_pause, drawn: Mutex::default() }
+    }
+
+    /// The next number; `None` where all are in use. `agree` finds out which the ranks use, from those that this one uses, as bits.
+    fn draw(
+        &self,
+        agree: impl FnOnce(&mut [u8]) -> std::result::Result<(), i32>,
+    ) -> std::result::Result<Option<u64>, i32> {
+        let mut drawn = lock(&self.drawn);
+        if drawn.fresh < self.total {
+            let number = drawn.fresh;
+            drawn.fresh += 1;
+            drawn.live.insert(number);
+            return Ok(Some(number));
+        }
+        if drawn.agreed.is_empty() {
+            if drawn.pause > 0 {
+                drawn.pause -= 1;
+                return Ok(None);
+            }
+            let mut bits = vec![0u8; (self.total as usize).div_ceil(8)];
+            for &number in &drawn.live {
+                bits[number as usize / 8] |= 1 << (number % 8);
+            }
+            drop(drawn); // no lock is held while others' progress runs
+            agree(&mut bits)?;
+            drawn = lock(&self.drawn);
+            drawn.agreed = (0..self.total).rev().filter(|&i| bits[i as usize / 8] & (1 << (i % 8)) == 0).collect();
+        }
+        let number = drawn.agreed.pop();
+        match number {
+            Some(number) => {
+                drawn.live.insert(number);
+                drawn.vain = 0;
+            }
+            None => {
+                drawn.vain = (drawn.vain + 1).min(16);
+                drawn.pause = ((1 << drawn.vain) - 2).min(self.longest_pause);
+            }
+        }
+        Ok(number)
+    }
+
+    fn free(&self, number: u64) {
+        lock(&self.drawn).live.remove(&number);
+    }
+}
+
+/// What a persistent operation keeps until its request is freed.
+#[derive(Clone, Copy)]
+pub struct Kept {
+    identity: u64,
+    /// The slot of shared memory, where there was one left.
+    pub slot: Option<u64>,
+    /// First tag of the operation.
+    pub first_tag: i32,
 }
 
 /// The identity of a nonblocking call.
@@ -103,8 +180,8 @@ impl Identities {
             calls: 1 << calls.ilog2(),
             series: std::array::from_fn(|_| Series::default()),
             first_init: -3 * quarter,
-            persistent,
-            inits: Mutex::default(),
+            persistent: Lots::new(persistent, 0),
+            slots: Lots::new(PERSISTENT, LONGEST_PAUSE),
         }
     }
 
@@ -159,48 +236,33 @@ impl Identities {
         series.oldest.store(oldest, Ordering::Release);
     }
 
-    /// Identity and first tag of the persistent operation that is being initialised. May synchronise.
-    pub fn persistent(&self, comm: &Comm) -> std::result::Result<(u64, i32), i32> {
-        let mut inits = lock(&self.inits);
-        let identity = if inits.fresh < self.persistent {
-            inits.fresh += 1;
-            inits.fresh - 1
-        } else {
-            if inits.agreed.is_empty() {
-                let used: Vec<u64> = inits.live.iter().copied().collect();
-                drop(inits); // no lock is held while others' progress runs
-                let free = self.agree(comm, &used)?;
-                inits = lock(&self.inits);
-                inits.agreed = free;
-            }
-            let Some(identity) = inits.agreed.pop() else {
-                startup::print(&format!(
-                    "coll/rust: {} persistent collectives are alive on one communicator, as many as the point-to-point layer \
-                     has tags for; free some first",
-                    self.persistent
-                ));
-                return Err(CR_ERR_OTHER as i32);
-            };
-            identity
+    /// What the persistent operation that is being initialised keeps; `shared`: it could use shared memory. May synchronise.
+    pub fn persistent(&self, comm: &Comm, shared: bool) -> std::result::Result<Kept, i32> {
+        let slot = if shared { self.slots.draw(|used| self.agree(comm, used))? } else { None };
+        let drawn = self.persistent.draw(|used| self.agree(comm, used));
+        let Ok(Some(identity)) = drawn else {
+            slot.inspect(|&slot| self.slots.free(slot));
+            drawn?;
+            startup::print(&format!(
+                "coll/rust: {} persistent collectives are alive on one communicator, as many as the point-to-point layer \
+                 has tags for; free some first",
+                self.persistent.total
+            ));
+            return Err(CR_ERR_OTHER as i32);
         };
-        inits.live.insert(identity);
-        Ok((identity, self.first_init - (identity * TAGS) as i32))
+        Ok(Kept { identity, slot, first_tag: self.first_init - (identity * TAGS) as i32 })
     }
 
-    /// The request of this persistent identity was freed here.
-    pub fn free(&self, identity: u64) {
-        lock(&self.inits).live.remove(&identity);
+    /// The request of a persistent operation was freed here.
+    pub fn free(&self, kept: Kept) {
+        self.persistent.free(kept.identity);
+        kept.slot.inspect(|&slot| self.slots.free(slot));
     }
 
-    /// The persistent identities that no rank uses, descending.
-    fn agree(&self, comm: &Comm, used: &[u64]) -> std::result::Result<Vec<u64>, i32> {
-        let mut bits = vec![0u8; (self.persistent as usize).div_ceil(8)];
-        for &identity in used {
-            bits[identity as usize / 8] |= 1 << (identity % 8);
-        }
+    /// Makes of the bits for what this rank uses those for what any rank uses.
+    fn agree(&self, comm: &Comm, used: &mut [u8]) -> std::result::Result<(), i32> {
         let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), self.blocking(Kind::Barrier));
-        engine::drive(union(&ep, &mut bits), || None).map_err(operation::code)?;
-        Ok((0..self.persistent).rev().filter(|&i| bits[i as usize / 8] & (1 << (i % 8)) == 0).collect())
+        engine::drive(union(&ep, used), || None).map_err(operation::code)
     }
 }
 

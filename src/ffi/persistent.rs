@@ -5,6 +5,7 @@ use super::call::{Call, Retained};
 use super::comm::{self, Comm};
 use super::engine::{Identity, accept, launch};
 use super::glue::{self, CR_ERR_NO_MEM, CR_ERR_REQUEST, cr_call, ompi_request_t};
+use super::identity::Kept;
 use super::kind::Mode;
 use super::team::Slot;
 use super::{counters, shared, startup};
@@ -19,9 +20,7 @@ pub struct Persistent {
     call: Call,
     _retained: Retained,
     /// `None` for an empty operation, which takes none.
-    identity: Option<u64>,
-    slot: Option<Slot>,
-    first_tag: i32,
+    kept: Option<Kept>,
     starts: AtomicU32,
     /// Whether a start has failed: messages of it may still come, with the tags of the next one.
     failed: Arc<AtomicBool>,
@@ -39,23 +38,20 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
         Err(code) => return code,
     };
     call.own();
-    let (identity, first_tag) = match call.is_empty() {
-        true => (None, 0),
-        false => match comm.identities.persistent(comm) {
-            Ok((identity, tag)) => (Some(identity), tag),
+    let kept = match call.is_empty() {
+        true => None,
+        false => match comm.identities.persistent(comm, shared::is_eligible(comm, &call)) {
+            Ok(kept) => Some(kept),
             Err(code) => return code,
         },
     };
-    let slot = identity.filter(|_| shared::is_eligible(comm, &call)).map(Slot::Persistent);
     // SAFETY: alive by the caller's promise.
     let retained = unsafe { call.retain() };
     let half = Persistent {
         comm: comm.clone(),
         call,
         _retained: retained,
-        identity,
-        slot,
-        first_tag,
+        kept,
         starts: AtomicU32::new(0),
         failed: Arc::default(),
         request: ptr::null_mut(),
@@ -87,10 +83,10 @@ pub unsafe fn restart(half: *mut c_void) -> i32 {
             startup::print("coll/rust: a persistent collective that has failed cannot be started again; free it");
             return CR_ERR_REQUEST as i32;
         }
-        let identity = half.identity.map(|_| Identity {
+        let identity = half.kept.map(|kept| Identity {
             ticket: None,
-            slot: half.slot,
-            first_tag: half.first_tag,
+            slot: kept.slot.map(Slot::Persistent),
+            first_tag: kept.first_tag,
             synchronise: half.call.kind.is_one_way() && comm::due(&half.starts, half.comm.config().flow_limit),
         });
         (half.comm.clone(), half.call.clone(), half.request, identity, half.failed.clone())
@@ -110,8 +106,8 @@ pub unsafe fn release(half: *mut c_void) {
     if !half.is_null() {
         // SAFETY: by the caller's promise.
         let half = unsafe { Box::from_raw(half.cast::<Persistent>()) };
-        if let Some(identity) = half.identity {
-            half.comm.identities.free(identity);
+        if let Some(kept) = half.kept {
+            half.comm.identities.free(kept);
         }
     }
 }

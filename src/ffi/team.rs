@@ -24,7 +24,7 @@ use std::task::Poll;
 
 /// Nonblocking operations that may be under way in shared memory at a time.
 pub const NONBLOCKING: u64 = 4;
-/// Persistent operations that may use shared memory.
+/// Persistent operations that may use shared memory at a time.
 pub const PERSISTENT: u64 = 8;
 
 /// A communicator's team, from nothing on.
@@ -48,18 +48,17 @@ pub enum Slot {
     Blocking,
     /// The nonblocking operation of this number.
     Nonblocking(u64),
-    /// The persistent operation of this identity.
+    /// The persistent operation that has drawn this number.
     Persistent(u64),
 }
 
 impl Slot {
-    /// Its number in the team; `None` for a persistent operation beyond those that have one.
-    pub fn number(self) -> Option<usize> {
+    /// Its number in the team.
+    pub fn number(self) -> usize {
         match self {
-            Slot::Blocking => Some(0),
-            Slot::Nonblocking(number) => Some(1 + (number % NONBLOCKING) as usize),
-            Slot::Persistent(identity) if identity < PERSISTENT => Some((1 + NONBLOCKING + identity) as usize),
-            Slot::Persistent(_) => None,
+            Slot::Blocking => 0,
+            Slot::Nonblocking(number) => 1 + (number % NONBLOCKING) as usize,
+            Slot::Persistent(number) => (1 + NONBLOCKING + number) as usize,
         }
     }
 }
@@ -96,9 +95,7 @@ impl Maker {
     /// operations without. (A persistent operation counts its starts itself.)
     pub fn refuse(&self, slot: Slot, flow_limit: u32) -> bool {
         match slot {
-            Slot::Blocking | Slot::Nonblocking(_) => {
-                slot.number().is_some_and(|number| due(&self.refused[number], flow_limit))
-            }
+            Slot::Blocking | Slot::Nonblocking(_) => due(&self.refused[slot.number()], flow_limit),
             Slot::Persistent(_) => false,
         }
     }

@@ -2,7 +2,7 @@
  * What keeps operations apart: nobody's messages may reach another operation, whatever is outstanding at the same time,
  * however few tags there are, and whatever failed before.
  *
- *   --parts LIST     of idup, persistent, limit, bcast_error, reduce_error (default all)
+ *   --parts LIST     of idup, persistent, few, limit, bcast_error, reduce_error (default all)
  *   --rounds N       of MPI_Comm_idup on each communicator (default 20)
  *   --iterations N   persistent operations made, started and freed (default 2000)
  *   --seed N
@@ -117,6 +117,46 @@ static void persistent(MPI_Comm comm, int iterations, uint64_t seed)
         must(MPI_Request_free(&requests[k]));
         work_free(&works[k]);
     }
+}
+
+/* Never more than eight alive: each rank starts and frees them in an order of its own, and some ranks late. */
+static void few(MPI_Comm world, int iterations, uint64_t seed)
+{
+    enum { FEW = 8 };
+    MPI_Comm comm;
+    struct work works[FEW];
+    MPI_Request requests[FEW];
+    int order[FEW];
+    uint64_t mine = mix4(seed, 4, (uint64_t)test_rank, 0);
+    must(MPI_Comm_dup(world, &comm));
+    for (int i = 0; i < iterations; i += FEW) {
+        doing("eight persistent operations from %d of %d", i, iterations);
+        for (int k = 0; k < FEW; k++) {
+            uint64_t h = mix4(seed, 5, (uint64_t)i, (uint64_t)k);
+            work_make(&works[k], (enum operation)(h % 4), (h >> 8) % 20 ? (int)((h >> 16) % 300) : 20000, k, comm);
+            must(work_init(&works[k], &requests[k]));
+        }
+        for (int start = 0; start < 2; start++) {
+            for (int k = 0; k < FEW; k++)
+                work_fill(&works[k], i + start);
+            permutation(&mine, order, FEW);
+            for (int k = 0; k < FEW; k++)
+                must(MPI_Start(&requests[order[k]]));
+            permutation(&mine, order, FEW);
+            for (int k = 0; k < FEW; k++)
+                must(MPI_Wait(&requests[order[k]], MPI_STATUS_IGNORE));
+            for (int k = 0; k < FEW; k++)
+                work_check(&works[k], i + start, "one of eight persistent");
+        }
+        permutation(&mine, order, FEW);
+        if (next_below(&mine, 10) == 0)
+            usleep(500);
+        for (int k = 0; k < FEW; k++) {
+            must(MPI_Request_free(&requests[order[k]]));
+            work_free(&works[order[k]]);
+        }
+    }
+    must(MPI_Comm_free(&comm));
 }
 
 /* ---------------------------------------------------------------- too many of them */
@@ -330,6 +370,8 @@ int main(int argc, char **argv)
         idup(MPI_COMM_WORLD, round);
         idup(reversed, round);
     }
+    if (in_list(parts, "few"))
+        few(MPI_COMM_WORLD, iterations, seed);
     if (in_list(parts, "persistent")) {
         persistent(MPI_COMM_WORLD, iterations, seed);
         persistent(reversed, iterations / 4, seed + 1);

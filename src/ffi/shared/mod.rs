@@ -92,13 +92,12 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
 
 /// The next operation on the slot's stream; `None`: on no rank.
 async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn<'c>>> {
-    let Some(number) = slot.number() else { return Ok(None) };
     let Some(team) = comm.team.team(comm).await? else { return Ok(None) };
     comm.open_quickly();
     if !call.op.is_null() && !team.fits(call.units().info.extent as usize) {
         return Ok(None);
     }
-    team.open(number, 0, needs_queue(call, team.size())).await
+    team.open(slot.number(), 0, needs_queue(call, team.size())).await
 }
 
 /// Whether a call may move more than lines hold; the same on all ranks.
