@@ -20,6 +20,7 @@ units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
 build       |  900 | ci/build.sh
 mpiperf     |  600 | ci/test-mpiperf.sh
 mpi         |  900 | ci/test-mpi.sh
+matrix      |  400 | ci/test-matrix.sh
 nodes       |  600 | ci/test-nodes.sh
 faults      |  600 | ci/test-faults.sh
 demo        |  300 | ci/demo.sh --smoke

@@ -6,8 +6,9 @@
  * guard bytes and gaps included, and repeated on a communicator that excludes the component. What MPI says the
  * operation ignores is given as something invalid. Send buffers and arrays must come back unchanged.
  *
- *   --quick            a sample (default)
+ *   --quick            a sample (default), with every operation in every mode
  *   --full             every root and datatype at every size
+ *   --tiny             a small sample, for runs with many parameter settings
  *   --seed N           another sample and other data
  *   --ops LIST         names in small letters
  *   --no-reference     without the second call
@@ -277,7 +278,7 @@ int main(int argc, char **argv)
     static const int PERIODS[] = {0, 1, 5, 300, 4000};
     MPI_Comm comms[2] = {MPI_COMM_WORLD}, references[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
     test_init(&argc, &argv, "vector", MPI_THREAD_SINGLE);
-    int full = has_option(argc, argv, "--full");
+    int full = has_option(argc, argv, "--full"), thin = has_option(argc, argv, "--tiny") ? 4 : 1;
     const char *ops = option_text(argc, argv, "--ops", "all");
     seed = (uint64_t)option_number(argc, argv, "--seed", 1);
     stock = has_option(argc, argv, "--stock");
@@ -297,7 +298,9 @@ int main(int argc, char **argv)
                     for (int in_place = 0; in_place < 2; in_place++)
                         for (int mode = BLOCKING; mode <= PERSISTENT; mode++) {
                             uint64_t h = mix4(seed, (uint64_t)(o * 3 + mode), (uint64_t)(n * 8 + variant), (uint64_t)(root * 2 + in_place));
-                            if (!full && h % (PERIODS[n] > 1000 ? 30 : PERIODS[n] > 100 ? 8 : TABLE[o].rooted ? 3 : 2))
+                            int sample = thin * (PERIODS[n] > 1000 ? 30 : PERIODS[n] > 100 ? 8 : TABLE[o].rooted ? 3 : 2);
+                            int simple = PERIODS[n] == 1 && variant == 0 && root == 0 && !in_place;
+                            if (!full && !simple && h % (unsigned)sample)
                                 continue;
                             int c = (int)((h >> 32) % 2);
                             run_case((struct kase){.operation = o, .mode = mode, .periods = PERIODS[n], .root = root,
