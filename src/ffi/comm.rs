@@ -8,6 +8,7 @@ use super::shared;
 use super::startup;
 use super::team::Maker;
 use crate::endpoint::Rank;
+use crate::hier::parts::Parts;
 use crate::params::Config;
 use crate::topo::{Group, Hierarchy, LevelSpec, Network, Placement, Shape};
 use smallvec::SmallVec;
@@ -60,6 +61,8 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// The same on all ranks.
     pub shape: Shape,
+    /// Whom the groups' members stand for; found at the first need.
+    parts: OnceLock<Parts>,
 }
 
 /// A plan, kept by the communicator or made for one call.
@@ -195,7 +198,7 @@ impl Comm {
         }
         let hierarchy = &plans.hierarchies[index].2;
         let groups = hierarchy.groups(root);
-        let plan = Plan { hierarchy: index, root, groups, shape: hierarchy.shape() };
+        let plan = Plan { hierarchy: index, root, groups, shape: hierarchy.shape(), parts: OnceLock::new() };
         // Those without a root are few.
         if root.is_some() && plans.plans.len() >= KEPT {
             return Ok(PlanRef::Made(Box::new(plan)));
@@ -205,6 +208,17 @@ impl Comm {
         plans.plans.push(plan);
         // SAFETY: as above.
         Ok(PlanRef::Kept(unsafe { &*kept }))
+    }
+
+    /// Whom the members of a plan's groups stand for: of a rooted operation where the plan has a root, else of a joined one.
+    pub fn parts<'p>(&self, plan: &'p Plan) -> &'p Parts {
+        plan.parts.get_or_init(|| {
+            let hierarchy = Arc::clone(&self.plans().hierarchies[plan.hierarchy].2);
+            match plan.root {
+                Some(root) => Parts::rooted(&hierarchy, &plan.groups, self.rank, root),
+                None => Parts::joined(&hierarchy, &plan.groups, self.rank),
+            }
+        })
     }
 
     /// Where everybody sits; looked up at the first need.

@@ -4,6 +4,7 @@ use super::call::Call;
 use super::comm::Comm;
 use super::data::HostBlocks;
 use super::host::HostEndpoint;
+use super::joined;
 use super::kind::Kind;
 use super::operation::{UNSUPPORTED, needed};
 use crate::algo::data::Role;
@@ -20,22 +21,22 @@ pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
     let ranks: SmallVec<[Rank; 64]> = (0..ep.size()).collect();
     let whole = whole(comm, call)?;
     let level = if whole.shape.nodes > 1 { Level::Cluster } else { Level::Node };
-    let stage = Stage::new(ep, &ranks, ep.rank() as usize, Tag { lane: 0, phase: 0, level: level.index() });
+    let stage = &Stage::new(ep, &ranks, ep.rank() as usize, Tag { lane: 0, phase: 0, level: level.index() });
     let config = comm.config();
     match call.kind {
-        Kind::Gather => gather(&stage, call, config.gather.choose(&whole)).await,
-        Kind::Gatherv => gather(&stage, call, config.gatherv.choose(&whole)).await,
-        Kind::Scatter => scatter(&stage, call, config.scatter.choose(&whole)).await,
-        Kind::Scatterv => scatter(&stage, call, config.scatterv.choose(&whole)).await,
-        Kind::Allgather => allgather(&stage, call, config.allgather.choose(&whole)).await,
-        Kind::Allgatherv => allgather(&stage, call, config.allgatherv.choose(&whole)).await,
-        Kind::Alltoall => alltoall(&stage, call, config.alltoall.choose(&whole)).await,
-        Kind::Alltoallv => alltoall(&stage, call, config.alltoallv.choose(&whole)).await,
-        Kind::Alltoallw => alltoall(&stage, call, config.alltoallw.choose(&whole)).await,
-        Kind::ReduceScatter => reduce_scatter(&stage, call, config.reduce_scatter.choose(&whole)).await,
-        Kind::ReduceScatterBlock => reduce_scatter(&stage, call, config.reduce_scatter_block.choose(&whole)).await,
-        Kind::Scan => scan(&stage, call, Ends::Inclusive, config.scan.choose(&whole)).await,
-        Kind::Exscan => scan(&stage, call, Ends::Exclusive, config.exscan.choose(&whole)).await,
+        Kind::Gather => gather(stage, comm, call, config.gather.choose(&whole)).await,
+        Kind::Gatherv => gather(stage, comm, call, config.gatherv.choose(&whole)).await,
+        Kind::Scatter => scatter(stage, comm, call, config.scatter.choose(&whole)).await,
+        Kind::Scatterv => scatter(stage, comm, call, config.scatterv.choose(&whole)).await,
+        Kind::Allgather => allgather(stage, comm, call, config.allgather.choose(&whole)).await,
+        Kind::Allgatherv => allgather(stage, comm, call, config.allgatherv.choose(&whole)).await,
+        Kind::Alltoall => alltoall(stage, comm, call, config.alltoall.choose(&whole)).await,
+        Kind::Alltoallv => alltoall(stage, comm, call, config.alltoallv.choose(&whole)).await,
+        Kind::Alltoallw => alltoall(stage, comm, call, config.alltoallw.choose(&whole)).await,
+        Kind::ReduceScatter => reduce_scatter(stage, comm, call, config.reduce_scatter.choose(&whole)).await,
+        Kind::ReduceScatterBlock => reduce_scatter(stage, comm, call, config.reduce_scatter_block.choose(&whole)).await,
+        Kind::Scan => scan(stage, comm, call, Ends::Inclusive, config.scan.choose(&whole)).await,
+        Kind::Exscan => scan(stage, comm, call, Ends::Exclusive, config.exscan.choose(&whole)).await,
         Kind::Allreduce | Kind::Barrier | Kind::Bcast | Kind::Reduce => Err(UNSUPPORTED),
     }
 }
@@ -58,7 +59,7 @@ fn lengths(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Option<Lengths> {
     call.block().map(|block| Lengths::equal(block, stage.size()))
 }
 
-async fn gather(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Gather) -> Result<()> {
+async fn gather(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algorithm: Gather) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let all = call.receive.as_ref().map(HostBlocks::new);
     let role = match (&all, &own) {
@@ -72,10 +73,11 @@ async fn gather(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Gather)
         Gather::Knomial(radix) => {
             gather::knomial::knomial(stage, root, role, lengths(stage, call).as_ref(), radix).await
         }
+        Gather::Hierarchical => joined::gather(stage.ep(), comm, call).await,
     }
 }
 
-async fn scatter(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Scatter) -> Result<()> {
+async fn scatter(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algorithm: Scatter) -> Result<()> {
     let all = call.send.as_ref().map(HostBlocks::new);
     let own = call.receive.as_ref().map(|side| side.stream());
     let role = match (&all, &own) {
@@ -89,10 +91,11 @@ async fn scatter(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Scatte
         Scatter::Knomial(radix) => {
             scatter::knomial::knomial(stage, root, role, lengths(stage, call).as_ref(), radix).await
         }
+        Scatter::Hierarchical => joined::scatter(stage.ep(), comm, call).await,
     }
 }
 
-async fn allgather(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Allgather) -> Result<()> {
+async fn allgather(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algorithm: Allgather) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let (own, all) = (own.as_ref(), HostBlocks::new(needed(&call.receive)?));
     match algorithm {
@@ -101,20 +104,28 @@ async fn allgather(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Allg
         Allgather::NeighborExchange => allgather::neighbor_exchange::neighbor_exchange(stage, own, &all).await,
         Allgather::RecursiveDoubling => allgather::recursive_doubling::recursive_doubling(stage, own, &all).await,
         Allgather::Bruck => allgather::bruck::bruck(stage, own, &all).await,
+        Allgather::Hierarchical => joined::allgather(stage.ep(), comm, call).await,
     }
 }
 
-async fn alltoall(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: Alltoall) -> Result<()> {
+async fn alltoall(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algorithm: Alltoall) -> Result<()> {
     let out = call.send.as_ref().map(HostBlocks::new);
     let (out, into) = (out.as_ref(), HostBlocks::new(needed(&call.receive)?));
     match algorithm {
         Alltoall::Linear(posts) => alltoall::linear::linear(stage, out, &into, posts).await,
         Alltoall::Pairwise => alltoall::pairwise::pairwise(stage, out, &into).await,
         Alltoall::Bruck(radix) => alltoall::bruck::bruck(stage, out, &into, radix).await,
+        Alltoall::Spread => joined::alltoall(stage.ep(), comm, call, true).await,
+        Alltoall::Hierarchical => joined::alltoall(stage.ep(), comm, call, false).await,
     }
 }
 
-async fn reduce_scatter(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm: ReduceScatter) -> Result<()> {
+async fn reduce_scatter(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    algorithm: ReduceScatter,
+) -> Result<()> {
     let lengths = &match call.kind {
         Kind::ReduceScatterBlock => Lengths::equal(call.part(0), stage.size()),
         _ => Lengths::each((0..stage.size()).map(|rank| call.part(rank))),
@@ -129,14 +140,16 @@ async fn reduce_scatter(stage: &Stage<'_, HostEndpoint>, call: &Call, algorithm:
             reduce_scatter::recursive_halving::recursive_halving(stage, mine, lengths, target).await
         }
         ReduceScatter::Ring => reduce_scatter::ring::ring(stage, mine, lengths, target).await,
+        ReduceScatter::Hierarchical => joined::reduce_scatter(stage.ep(), comm, call, lengths).await,
     }
 }
 
-async fn scan(stage: &Stage<'_, HostEndpoint>, call: &Call, ends: Ends, algorithm: Scan) -> Result<()> {
+async fn scan(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, ends: Ends, algorithm: Scan) -> Result<()> {
     match algorithm {
         Scan::Linear => scan::linear::linear(stage, ends, call.operand(), call.result()).await,
         Scan::RecursiveDoubling => {
             scan::recursive_doubling::recursive_doubling(stage, ends, call.operand(), call.result()).await
         }
+        Scan::Hierarchical => joined::scan(stage.ep(), comm, call).await,
     }
 }

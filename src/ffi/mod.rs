@@ -26,6 +26,7 @@ mod flat;
 mod guard;
 mod host;
 mod identity;
+mod joined;
 mod kind;
 mod operation;
 mod persistent;

@@ -99,19 +99,19 @@ async fn run_over(ep: &HostEndpoint, comm: &Comm, call: &Call, synchronise: bool
 
 /// How much data, and how it may be treated.
 #[derive(Clone, Copy)]
-struct Amount {
-    bytes: usize,
-    segment: usize,
-    commutative: bool,
-    divisible: bool,
+pub(super) struct Amount {
+    pub bytes: usize,
+    pub segment: usize,
+    pub commutative: bool,
+    pub divisible: bool,
 }
 
 impl Amount {
     /// No data.
-    const NONE: Amount = Amount { bytes: 0, segment: 1, commutative: true, divisible: true };
+    pub const NONE: Amount = Amount { bytes: 0, segment: 1, commutative: true, divisible: true };
 }
 
-fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount: Amount) -> Job<'a, HostEndpoint> {
+pub(super) fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount: Amount) -> Job<'a, HostEndpoint> {
     let Amount { bytes, segment, commutative, divisible } = amount;
     Job {
         ep,

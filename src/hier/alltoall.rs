@@ -8,7 +8,7 @@
 //!
 //! For long blocks every byte's extra way through the leaders costs more than the messages that it saves. Then ranks
 //! exchange blocks pairwise ([`spread`]), in an order in which the messages that a rank has under way go to
-//! different members' ranks. [`is_together`] tells from the shape which it is.
+//! different members' ranks. [`crate::select::cost`] tells from the shape which it is.
 //!
 //! Cost, with P ranks, of which L below a leader, and H members on top: at each level below, twice one message for each
 //! member that is no leader, with the P blocks of each rank below it (with different lengths 16 P bytes of them per
@@ -32,25 +32,6 @@ use std::ops::Range;
 
 /// Messages that a rank has under way at a time, each way.
 const POSTS: usize = 8;
-
-/// Whether blocks of `block` bytes go through leaders, with `members` of these on top and `ranks` in all: nanoseconds of the busiest
-/// process, by a model of one message each and one copy.
-pub fn is_together(members: usize, ranks: usize, block: usize) -> bool {
-    // A message of a process over the network and within the node; bytes copied per nanosecond. Rounded from measurements of
-    // btl/tcp and btl/vader.
-    const NETWORK: usize = 4000;
-    const MEMORY: usize = 600;
-    const COPIED: usize = 4;
-    if members < 2 || ranks < 2 * members {
-        return false;
-    }
-    let each = ranks.div_ceil(members);
-    let apart = (ranks - each) * NETWORK + (each - 1) * MEMORY;
-    // Into the leader's buffer, out of it in another order, and once more on the way through memory each time.
-    let bytes = 4 * each * ranks * block;
-    let together = 2 * (each - 1) * MEMORY + (members - 1) * NETWORK + bytes / COPIED;
-    together < apart
-}
 
 /// Sends block i of `out` to rank i, and receives block i of `into` from there, through leaders. `out` is none where the blocks to
 /// send lie in `into`. `job.groups` are led by the lowest ranks; `parts`: of the joined kind. `equal`: the length of all blocks,

@@ -1,5 +1,6 @@
 //! The built-in choices, where no parameter says otherwise. Sizes in bytes.
 
+use super::cost;
 use super::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Facts, Gather, Reduce, ReduceScatter, Scan, Scatter, Whole,
 };
@@ -84,15 +85,24 @@ fn is_tree(whole: &Whole) -> bool {
 }
 
 pub(super) fn gather(whole: &Whole) -> Gather {
-    if is_tree(whole) { Gather::Knomial(2) } else { Gather::Linear(POSTS) }
+    match () {
+        () if cost::is_rooted_through_leaders(whole) => Gather::Hierarchical,
+        () if is_tree(whole) => Gather::Knomial(2),
+        () => Gather::Linear(POSTS),
+    }
 }
 
 pub(super) fn scatter(whole: &Whole) -> Scatter {
-    if is_tree(whole) { Scatter::Knomial(2) } else { Scatter::Linear(POSTS) }
+    match () {
+        () if cost::is_rooted_through_leaders(whole) => Scatter::Hierarchical,
+        () if is_tree(whole) => Scatter::Knomial(2),
+        () => Scatter::Linear(POSTS),
+    }
 }
 
 pub(super) fn allgather(whole: &Whole) -> Allgather {
     match whole.members {
+        _ if cost::has_leaders(whole) => Allgather::Hierarchical,
         members if whole.bytes.is_some_and(|bytes| bytes <= FEW_STEPS) => match members.is_power_of_two() {
             true => Allgather::RecursiveDoubling,
             false => Allgather::Bruck,
@@ -104,8 +114,10 @@ pub(super) fn allgather(whole: &Whole) -> Allgather {
 
 pub(super) fn alltoall(whole: &Whole) -> Alltoall {
     match whole.block {
+        Some(block) if cost::is_exchanged_through_leaders(whole, block) => Alltoall::Hierarchical,
         // Among few, each with each is as few messages, and no copies.
         Some(block) if block < TOGETHER && whole.members > 4 => Alltoall::Bruck(2),
+        _ if cost::has_leaders(whole) => Alltoall::Spread,
         Some(block) if block > AT_ONCE => Alltoall::Pairwise,
         _ => Alltoall::Linear(POSTS),
     }
@@ -114,6 +126,7 @@ pub(super) fn alltoall(whole: &Whole) -> Alltoall {
 pub(super) fn reduce_scatter(whole: &Whole) -> ReduceScatter {
     let large = whole.bytes.is_none_or(|bytes| bytes >= AT_OWNER);
     match whole.members {
+        _ if !whole.reproducible && cost::has_leaders(whole) => ReduceScatter::Hierarchical,
         0..=2 => ReduceScatter::Pairwise,
         _ if large => ReduceScatter::Pairwise,
         _ if whole.commutative => ReduceScatter::RecursiveHalving,
@@ -122,8 +135,8 @@ pub(super) fn reduce_scatter(whole: &Whole) -> ReduceScatter {
     }
 }
 
-pub(super) fn scan(_: &Whole) -> Scan {
-    Scan::RecursiveDoubling
+pub(super) fn scan(whole: &Whole) -> Scan {
+    if !whole.reproducible && cost::has_leaders(whole) { Scan::Hierarchical } else { Scan::RecursiveDoubling }
 }
 
 /// Over the network an eighth of the message, between 8 KiB and [`NETWORK_SEGMENT`]; within a node [`MEMORY_SEGMENT`]. Where one

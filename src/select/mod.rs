@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod auto;
+pub mod cost;
 mod operation;
 mod spec;
 pub mod table;

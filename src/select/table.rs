@@ -222,6 +222,8 @@ family! {
     "linear" => Linear(usize = POSTS);
     /// [`crate::algo::gather::knomial`] of this radix
     "knomial" => Knomial(u32 = RADIX);
+    /// [`crate::hier::gather`]
+    "hierarchical" => Hierarchical;
 }
 
 family! {
@@ -231,6 +233,8 @@ family! {
     "linear" => Linear(usize = POSTS);
     /// [`crate::algo::scatter::knomial`] of this radix
     "knomial" => Knomial(u32 = RADIX);
+    /// [`crate::hier::scatter`]
+    "hierarchical" => Hierarchical;
 }
 
 family! {
@@ -246,6 +250,8 @@ family! {
     "recursive_doubling" => RecursiveDoubling, needs [PowerOfTwo] else "bruck";
     /// [`crate::algo::allgather::bruck`]
     "bruck" => Bruck;
+    /// [`crate::hier::allgather`]
+    "hierarchical" => Hierarchical;
 }
 
 family! {
@@ -257,6 +263,10 @@ family! {
     "pairwise" => Pairwise;
     /// [`crate::algo::alltoall::bruck`] of this radix; its blocks have one length
     "bruck" => Bruck(u32 = RADIX), only [Alltoall];
+    /// [`crate::hier::alltoall::spread`]
+    "spread" => Spread;
+    /// [`crate::hier::alltoall`]
+    "hierarchical" => Hierarchical;
 }
 
 family! {
@@ -270,6 +280,8 @@ family! {
     "recursive_halving" => RecursiveHalving, needs [Commutative] else "pairwise";
     /// [`crate::algo::reduce_scatter::ring`]
     "ring" => Ring, needs [Commutative] else "pairwise";
+    /// [`crate::hier::reduce_scatter`]
+    "hierarchical" => Hierarchical, needs [Placed] else "pairwise";
 }
 
 family! {
@@ -279,6 +291,8 @@ family! {
     "linear" => Linear;
     /// [`crate::algo::scan::recursive_doubling`]
     "recursive_doubling" => RecursiveDoubling;
+    /// [`crate::hier::scan`]
+    "hierarchical" => Hierarchical, needs [Placed] else "recursive_doubling";
 }
 
 /// Calls a function that has a family as its only parameter, for each of them.

@@ -5,7 +5,7 @@ use super::composition::{Choice, Found, lens, linear, trees};
 use super::job::{Machine, levels, machine};
 use super::random::{Cut, config};
 use coll_rust::endpoint::Endpoint;
-use coll_rust::hier::alltoall::{alltoall, is_together, spread};
+use coll_rust::hier::alltoall::{alltoall, spread};
 use coll_rust::sim::{Rng, SimBlocks, Stats, World};
 use coll_rust::topo::{Level, LevelSpec};
 use proptest::prelude::*;
@@ -140,21 +140,4 @@ proptest! {
         let count = lens.iter().enumerate().flat_map(|(i, row)| row.iter().enumerate().filter(move |&(j, &l)| i != j && l > 0));
         prop_assert_eq!(stats.total.messages as usize, count.count());
     }
-}
-
-#[test]
-fn the_choice_knows_the_shape() {
-    // Short blocks go together where nodes have several ranks, long ones never, and the more ranks a leader has to serve, the
-    // shorter they must be.
-    assert!(is_together(4, 8, 64) && is_together(64, 2304, 8));
-    assert!(!is_together(4, 8, 64 << 10) && !is_together(64, 2304, 4 << 10));
-    assert!(!is_together(1, 8, 8) && !is_together(8, 8, 8), "one node, or one rank on each");
-    let limit = |nodes: usize, each: usize| (0..20).take_while(|&i| is_together(nodes, nodes * each, 1 << i)).count();
-    assert!(limit(16, 2) > limit(16, 8) && limit(16, 8) > limit(16, 64));
-    let one_threshold = |nodes, each: usize| {
-        (0..20)
-            .skip_while(|&i| is_together(nodes, nodes * each, 1 << i))
-            .all(|i| !is_together(nodes, nodes * each, 1 << i))
-    };
-    assert!([(2, 2), (4, 8), (64, 36)].into_iter().all(|(nodes, each)| one_threshold(nodes, each)));
 }
