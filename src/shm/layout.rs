@@ -11,6 +11,9 @@ use std::cell::UnsafeCell;
 
 /// Bytes that travel in the cache line of their flag.
 pub const LINE: usize = 56;
+/// Bytes of a short slot. There are as many of them as lines, before the fragments of a queue, so that the owner seldom has to look how far
+/// the readers are: each such look costs as much as the message takes.
+pub const SHORT: usize = 4096;
 /// Lines of a member in a stream: so many operations may a writer be ahead of the slowest reader, plus one.
 pub const LINES: usize = 8;
 /// Lanes of a slot.

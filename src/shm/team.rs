@@ -11,7 +11,7 @@
 
 use crate::endpoint::{Error, Result};
 use crate::shm::layout::{
-    BLOCKING, Control, LANES, NOT_YET, PAGES, Part, REFUSED, SLOTS, STREAMS, StreamControl, reached,
+    BLOCKING, Control, LANES, LINES, NOT_YET, PAGES, Part, REFUSED, SHORT, SLOTS, STREAMS, StreamControl, reached,
 };
 use crate::shm::memory::{Member, Memory};
 use crate::shm::turn::{Reach, Turn};
@@ -38,6 +38,8 @@ pub struct Config {
     pub fragments: usize,
     /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8.
     pub sets: usize,
+    /// The longest contents of a short slot, up to [`SHORT`].
+    pub short: usize,
     /// Reductions share the work from so many bytes on; those to a root only among more than two members.
     pub shared_work_min: usize,
     /// Copies of so many bytes to the user's buffer bypass the cache, where the whole operation moves at least as many.
@@ -54,6 +56,7 @@ impl Default for Config {
             fragment: 16384,
             fragments: 8,
             sets: 2,
+            short: SHORT,
             shared_work_min: 8192,
             bypass_min: usize::MAX,
             waiting: Waiting::default(),
@@ -130,7 +133,7 @@ impl Team {
         let sets = power(config.sets.clamp(1, MAX_SETS));
         let each = power((config.fragments / sets).clamp(1, MAX_FRAGMENTS));
         let fragment = config.fragment.max(LEAST_SHARE * size).next_multiple_of(64);
-        let config = Config { fragment, fragments: each * sets, sets, ..config };
+        let config = Config { fragment, fragments: each * sets, sets, short: config.short.min(SHORT), ..config };
         let streams = (0..STREAMS)
             .map(|_| Stream {
                 next: AtomicU32::new(config.first_op),
@@ -205,7 +208,7 @@ impl Team {
 
     /// Bytes of a member's queue.
     pub fn queue_bytes(&self) -> usize {
-        self.config.fragment * self.config.fragments
+        LINES * SHORT + self.config.fragment * self.config.fragments
     }
 
     /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a fragment.

@@ -1,14 +1,14 @@
 //! One operation on one stream.
 //!
 //! Operation n of a stream uses each member's line n % 8 and set n % w. A member may write
-//! * its line when all others are through with operation n − 8: their `read` is at least (n − 7, 0);
+//! * its line and its short slot when all others are through with operation n − 8: their `read` is at least (n − 7, 0);
 //! * its set when all others are through with operation n − w: their `read` is at least (n − w + 1, 0). As w ≤ 8, the line is free too.
 //!
 //! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
 //! a step is, the operation says.
 
 use crate::endpoint::{Error, Result};
-use crate::shm::layout::{LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
+use crate::shm::layout::{LINE, LINES, Line, SHORT, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::team::{At, Stream, Team};
 use crate::sync::shared::{Ordering, SharedU64};
@@ -164,7 +164,19 @@ impl<'t> Turn<'t> {
         let config = self.team.config();
         let (set, depth) = (self.op as usize % config.sets, self.depth() as usize);
         let index = set * depth + (step as usize & (depth - 1));
-        self.queues[member].0.wrapping_add(index * config.fragment)
+        self.queues[member].0.wrapping_add(LINES * SHORT + index * config.fragment)
+    }
+
+    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, up to 4096 in its short slot, which is
+    /// free when the line is.
+    #[inline(always)]
+    pub fn room(&self, member: Member, len: usize) -> *mut u8 {
+        debug_assert!(len <= SHORT);
+        if len <= LINE {
+            self.payload(member)
+        } else {
+            self.queues[member].0.wrapping_add(self.op as usize % LINES * SHORT)
+        }
     }
 
     /// Publishes the steps before `step`: the contents that belong to them are complete.

@@ -156,13 +156,14 @@ async fn scatter(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let root = common.below(size);
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
+    let zero_copy = threshold(common);
     let mine = stream(&vec![0; expected[me].len()], own);
     if me != root {
-        op::scatter::receive(turn, root, &mine).await.unwrap();
+        op::scatter::receive(turn, root, &mine, zero_copy).await.unwrap();
     } else {
         let all = blocks(&expected, own);
         let in_place = own.chance(128);
-        op::scatter::send(turn, &all, (!in_place).then_some(&mine), threshold(own)).await.unwrap();
+        op::scatter::send(turn, &all, (!in_place).then_some(&mine), zero_copy).await.unwrap();
         check(id, me, &all, &expected);
         if in_place {
             return;
@@ -201,7 +202,7 @@ async fn alltoall(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
         return check(id, me, &into, &expected);
     }
     let (out, into) = (blocks(&sent, own), blocks(&zeros(&expected), own));
-    op::alltoall::alltoall(turn, Some(&out), &into, threshold(own)).await.unwrap();
+    op::alltoall::alltoall(turn, Some(&out), &into, threshold(common)).await.unwrap();
     check(id, me, &out, &sent);
     check(id, me, &into, &expected);
 }

@@ -31,7 +31,7 @@ pub async fn scatter(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()
             let own = call.receive.as_ref().map(|side| side.stream());
             op::scatter::send(turn, &HostBlocks::new(all), own.as_ref(), zero_copy).await
         }
-        None => op::scatter::receive(turn, call.root as usize, &needed(&call.receive)?.stream()).await,
+        None => op::scatter::receive(turn, call.root as usize, &needed(&call.receive)?.stream(), zero_copy).await,
     }
 }
 

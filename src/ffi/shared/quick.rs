@@ -4,7 +4,7 @@ use super::{Elements, zero_copy};
 use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::ffi::comm::Comm;
 use crate::ffi::data::Datatype;
-use crate::ffi::glue::{self, cr_call, cr_side, ompi_datatype_t};
+use crate::ffi::glue::{self, cr_call, cr_count, cr_displ, cr_side, ompi_datatype_t};
 use crate::ffi::kind::{Kind, Mode};
 use crate::ffi::{counters, engine, operation};
 use crate::shm::layout::LINE;
@@ -36,21 +36,49 @@ impl Stream for Plain {
     }
 }
 
-/// Blocks of equal length that lie one after the other.
+/// Blocks of plain data: of equal length and one after the other, or as the user's arrays say.
 struct PlainBlocks {
-    all: Span,
+    buffer: *mut u8,
+    /// Bytes of an element.
+    size: usize,
+    /// Bytes of each block where there are no `counts`.
     each: usize,
+    counts: *const cr_count,
+    displs: *const cr_displ,
+}
+
+// SAFETY: addresses of the user's buffer and arrays; accesses follow the rules of the operation that owns them for its duration.
+unsafe impl Sync for PlainBlocks {}
+// SAFETY: as above.
+unsafe impl Send for PlainBlocks {}
+
+impl PlainBlocks {
+    /// An element of one of the user's arrays.
+    #[inline(always)]
+    fn of(array: *const i32, member: usize) -> isize {
+        // SAFETY: the array of a significant side has an element for each member, and lasts as long as the call.
+        unsafe { *array.add(member) as isize }
+    }
 }
 
 impl Blocks for PlainBlocks {
     #[inline(always)]
-    fn len(&self, _: usize) -> usize {
-        self.each
+    fn len(&self, member: usize) -> usize {
+        match self.counts.is_null() {
+            true => self.each,
+            false => usize::try_from(Self::of(self.counts, member)).unwrap_or(0) * self.size,
+        }
     }
 
+    /// Of one member: more are not asked for in shared memory.
     #[inline(always)]
     fn direct(&self, members: Range<usize>) -> Option<Span> {
-        Some(self.all.slice(members.start * self.each..members.end * self.each))
+        let member = members.start;
+        let shift = match self.displs.is_null() {
+            true => (member * self.each) as isize,
+            false => Self::of(self.displs, member) * self.size as isize,
+        };
+        (members.len() == 1).then(|| Span::new(self.buffer.wrapping_offset(shift), self.len(member), 1))
     }
 
     fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
@@ -84,39 +112,44 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
         // SAFETY: by the caller's promise.
         kind @ (Kind::Reduce | Kind::Allreduce) => unsafe { quick_reduction(comm, team, kind, call) },
         // SAFETY: by the caller's promise.
-        kind @ (Kind::Gather | Kind::Scatter) => unsafe { quick_rooted(comm, team, kind, call) },
+        kind @ (Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv) => unsafe {
+            quick_rooted(comm, team, kind, call)
+        },
         // SAFETY: as above.
-        kind @ (Kind::Allgather | Kind::Alltoall) => unsafe { quick_unrooted(comm, team, kind, call) },
+        kind @ (Kind::Allgather | Kind::Allgatherv | Kind::Alltoall | Kind::Alltoallv) => unsafe {
+            quick_unrooted(comm, team, kind, call)
+        },
         _ => None,
     }
 }
 
-/// As [`quick`], of Gather and Scatter.
+/// As [`quick`], of Gather and Scatter and their vector forms.
 ///
 /// # Safety
 /// As for [`Call::new`](crate::ffi::call::Call::new).
 unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
     let (root, is_root) = (call.root as usize, call.root as u32 == comm.rank());
-    let gathers = kind == Kind::Gather;
+    let gathers = matches!(kind, Kind::Gather | Kind::Gatherv);
+    let vector = matches!(kind, Kind::Gatherv | Kind::Scatterv);
     let (all, own) = if gathers { (&call.recv, &call.send) } else { (&call.send, &call.recv) };
     // SAFETY: significant, so live by the caller's promise; as below.
-    let all = if is_root { Some(unsafe { blocks(all, team.size()) }?) } else { None };
+    let all = if is_root { Some(unsafe { blocks(all) }?) } else { None };
     // SAFETY: as above.
     let own = if own.in_place != 0 { None } else { Some(unsafe { stream(own) }?) };
     let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
     let in_line = if gathers { LINE } else { op::line_share(team.size()) };
-    let turn = || team.turn(0, 0, each > in_line);
+    let turn = || team.turn(0, 0, vector || each > in_line);
     let zero_copy = zero_copy(comm);
     match (all, own, gathers) {
         (Some(all), own, true) => finish(team, kind, op::gather::receive(turn()?, own.as_ref(), &all, zero_copy)),
         (Some(all), own, false) => finish(team, kind, op::scatter::send(turn()?, &all, own.as_ref(), zero_copy)),
         (None, Some(own), true) => finish(team, kind, op::gather::send(turn()?, root, &own, zero_copy)),
-        (None, Some(own), false) => finish(team, kind, op::scatter::receive(turn()?, root, &own)),
+        (None, Some(own), false) => finish(team, kind, op::scatter::receive(turn()?, root, &own, zero_copy)),
         (None, None, _) => None,
     }
 }
 
-/// As [`quick`], of Allgather and Alltoall.
+/// As [`quick`], of Allgather and Alltoall and their vector forms.
 ///
 /// # Safety
 /// As for [`Call::new`](crate::ffi::call::Call::new).
@@ -124,16 +157,17 @@ unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -
     let (size, zero_copy) = (team.size(), zero_copy(comm));
     let in_place = call.send.in_place != 0;
     // SAFETY: significant, so live by the caller's promise; as below.
-    let into = unsafe { blocks(&call.recv, size) }?;
-    if kind == Kind::Allgather {
+    let into = unsafe { blocks(&call.recv) }?;
+    let vector = matches!(kind, Kind::Allgatherv | Kind::Alltoallv);
+    if matches!(kind, Kind::Allgather | Kind::Allgatherv) {
         // SAFETY: as above.
         let own = if in_place { None } else { Some(unsafe { stream(&call.send) }?) };
-        let turn = team.turn(0, 0, into.each > LINE)?;
+        let turn = team.turn(0, 0, vector || into.each > LINE)?;
         return finish(team, kind, op::allgather::allgather(turn, own.as_ref(), &into, zero_copy));
     }
     // SAFETY: as above.
-    let out = if in_place { None } else { Some(unsafe { blocks(&call.send, size) }?) };
-    let turn = team.turn(0, 0, into.each > op::line_share(size))?;
+    let out = if in_place { None } else { Some(unsafe { blocks(&call.send) }?) };
+    let turn = team.turn(0, 0, vector || into.each > op::line_share(size))?;
     finish(team, kind, op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
 }
 
@@ -199,14 +233,18 @@ unsafe fn stream(side: &cr_side) -> Option<Plain> {
     bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
 }
 
-/// The blocks of a side; `None` where they are not plain, and without any element.
+/// The blocks of a side; `None` where they are not plain, and, where they are equal, without any element.
 ///
 /// # Safety
 /// As for [`stream`].
-unsafe fn blocks(side: &cr_side, members: usize) -> Option<PlainBlocks> {
+unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
     // SAFETY: by the caller's promise.
-    let each = unsafe { stream(side) }?.0.len();
-    Some(PlainBlocks { all: bytes(side.buf, each, members)?.0, each })
+    let size = unsafe { plain(side.dtype) }?;
+    let each = match side.counts.is_null() {
+        true => size.checked_mul(side.count).filter(|&each| each > 0)?,
+        false => 0,
+    };
+    Some(PlainBlocks { buffer: side.buf.cast(), size, each, counts: side.counts, displs: side.displs })
 }
 
 #[inline(always)]

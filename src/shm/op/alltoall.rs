@@ -1,36 +1,38 @@
 //! Alltoall, with blocks of any lengths and types: each slot is shared by the destinations.
 //!
-//! A block that fits its destination's share of the line travels there. Of others, round k brings the k-th part, as much as a share of
-//! a slot holds; with the first one comes an address to read the block at instead, or 0. Only the two members concerned need
-//! to know the length of a block.
+//! A block that fits its destination's share of the line, or of the short slot, travels there. Of others, round k brings the k-th part,
+//! as much as a share of a slot holds; with the first one comes an address to read the block at instead, or 0. Only the two members
+//! concerned need to know the length of a block.
 
-use super::block::{Block, Shares, transfer};
+use super::block::{Block, Rooms, Shares, transfer};
 use super::{HEAD, address, fetch, get, put};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
+use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use smallvec::SmallVec;
 
 /// Where what travels: [`Shares`] are those of the writer.
 #[derive(Clone, Copy)]
-struct Plan {
-    size: usize,
-    fragment: usize,
+struct Plan<'t> {
+    team: &'t Team,
+    zero_copy: usize,
 }
 
-impl Plan {
-    fn line(self, writer: Member) -> Shares {
-        Shares::new(LINE, self.size, writer, 8)
+impl Plan<'_> {
+    #[inline(always)]
+    fn rooms(self, writer: Member) -> Rooms {
+        Rooms::new(self.team, writer, self.zero_copy)
     }
 
     fn slot(self, writer: Member) -> Shares {
-        Shares::new(self.fragment, self.size, writer, 64)
+        Shares::new(self.team.config().fragment, self.team.size(), writer, 64)
     }
 
-    fn in_line(self, len: usize) -> bool {
-        len <= self.line(0).each
+    #[inline(always)]
+    fn is_short(self, len: usize) -> bool {
+        self.rooms(0).hold(len)
     }
 
     /// Bytes of a block that travel in a round.
@@ -38,8 +40,14 @@ impl Plan {
         self.slot(0).each - HEAD
     }
 
+    /// Whether all blocks between the caller and others are short.
+    #[inline(always)]
+    fn all_short(self, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
+        (0..self.team.size()).all(|m| m == self.team.me() || (self.is_short(out.len(m)) && self.is_short(into.len(m))))
+    }
+
     fn rounds(self, len: usize) -> usize {
-        if self.in_line(len) { len.min(1) } else { len.div_ceil(self.part()) }
+        if self.is_short(len) { len.min(1) } else { len.div_ceil(self.part()) }
     }
 }
 
@@ -51,23 +59,60 @@ pub async fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     zero_copy: usize,
 ) -> Result<()> {
+    let plan = Plan { team: turn.team(), zero_copy };
     match out {
-        Some(out) => exchange(turn, out, into, true, zero_copy).await,
+        Some(out) if plan.all_short(out, into) => short(turn, plan, out, into).await,
+        Some(out) => exchange(turn, plan, out, into, true).await,
         // What is to be sent does not stay unchanged.
-        None => exchange(turn, into, into, false, usize::MAX).await,
+        None => exchange(turn, Plan { zero_copy: usize::MAX, ..plan }, into, into, false).await,
     }
+}
+
+/// All blocks of the caller's are short, and none stays in place.
+async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    plan: Plan<'_>,
+    out: &O,
+    into: &I,
+) -> Result<()> {
+    let (me, size) = (turn.me(), turn.size());
+    let others = || (me + 1..size).chain(0..me);
+    let rooms = plan.rooms(me);
+    turn.line_free().await?;
+    for member in others() {
+        let (block, len) = (Block::new(out, member), out.len(member));
+        // SAFETY: free, and a share holds so much.
+        unsafe { copy::pack(&block, 0, len, rooms.at(&turn, member, len)) }?;
+    }
+    turn.publish(1);
+    transfer(&Block::new(out, me), &Block::new(into, me))?;
+    let mut all = true;
+    for member in others() {
+        let (block, len) = (Block::new(into, member), into.len(member));
+        if len == 0 {
+            all = false;
+            continue;
+        }
+        turn.wrote(member, 1).await?;
+        // SAFETY: published, and a share holds so much.
+        unsafe { copy::unpack(&block, 0, len, plan.rooms(member).at(&turn, me, len), false) }?;
+    }
+    if all {
+        turn.met();
+    }
+    turn.finish();
+    Ok(())
 }
 
 async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
+    plan: Plan<'_>,
     out: &O,
     into: &I,
     own_left: bool,
-    zero_copy: usize,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
-    let plan = Plan { size, fragment: turn.fragment() };
-    let away = |m: Member| match out.len(m) >= zero_copy && !plan.in_line(out.len(m)) {
+    let away = |m: Member| match out.len(m) >= plan.zero_copy && !plan.is_short(out.len(m)) {
         true => address(&turn, &Block::new(out, m)),
         false => 0,
     };
@@ -83,7 +128,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 /// All rounds. `away(i)`: where member i may read its block, or 0.
 async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: &Turn<'_>,
-    plan: Plan,
+    plan: Plan<'_>,
     out: &O,
     into: &I,
     mut own_left: bool,
@@ -113,10 +158,9 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
                 continue;
             }
             turn.wrote(member, round + 1).await?;
-            if plan.in_line(len) {
-                let from = turn.payload(member).wrapping_add(plan.line(member).at(me));
+            if plan.is_short(len) {
                 // SAFETY: published, and a share holds so much.
-                unsafe { copy::unpack(&block, 0, len, from, false) }?;
+                unsafe { copy::unpack(&block, 0, len, plan.rooms(member).at(&turn, me, len), false) }?;
                 continue;
             }
             let from = turn.slot(member, round).wrapping_add(plan.slot(member).at(me));
@@ -146,25 +190,24 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 /// Publishes the part of round `round` of all blocks.
 async fn send<O: Blocks + ?Sized>(
     turn: &Turn<'_>,
-    plan: Plan,
+    plan: Plan<'_>,
     out: &O,
     round: u32,
     away: impl Fn(Member) -> u64,
 ) -> Result<()> {
     let me = turn.me();
-    let others = || (0..plan.size).filter(|&m| m != me);
-    if round > 0 || others().any(|m| !plan.in_line(out.len(m))) {
+    let others = || (0..turn.size()).filter(|&m| m != me);
+    if round > 0 || others().any(|m| !plan.is_short(out.len(m))) {
         turn.slot_free(round).await?;
     } else {
         turn.line_free().await?;
     }
     for member in others() {
         let (block, len) = (Block::new(out, member), out.len(member));
-        if plan.in_line(len) {
+        if plan.is_short(len) {
             if round == 0 {
-                let to = turn.payload(me).wrapping_add(plan.line(me).at(member));
-                // SAFETY: the line is free, and a share holds so much.
-                unsafe { copy::pack(&block, 0, len, to) }?;
+                // SAFETY: free, and a share holds so much.
+                unsafe { copy::pack(&block, 0, len, plan.rooms(me).at(turn, member, len)) }?;
             }
             continue;
         }

@@ -1,12 +1,11 @@
 //! Broadcast: the root publishes, everybody reads.
 //!
-//! Up to 56 bytes travel in the line; more go through the root's slots, fragment by fragment, which readers copy out while
+//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot; more go through the root's slots, fragment by fragment, which readers copy out while
 //! the root copies the next ones in; or readers copy from the root's memory directly.
 
-use super::{address, announce, announced, fetch};
+use super::{address, announce, announced, fetch, is_short};
 use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 
@@ -14,17 +13,17 @@ use crate::shm::turn::Turn;
 #[inline(always)]
 pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, data: &S, zero_copy: usize) -> Result<()> {
     let len = data.len();
-    match (len <= LINE, turn.me() == root) {
+    match (is_short(&turn, len, zero_copy), turn.me() == root) {
         (true, true) => {
             turn.line_free().await?;
-            // SAFETY: the line is free, and `len` bytes fit.
-            unsafe { copy::pack(data, 0, len, turn.payload(root)) }?;
+            // SAFETY: free, and `len` bytes fit.
+            unsafe { copy::pack(data, 0, len, turn.room(root, len)) }?;
             turn.publish(1);
         }
         (true, false) => {
             turn.wrote(root, 1).await?;
             // SAFETY: published, and `len` bytes fit.
-            unsafe { copy::unpack(data, 0, len, turn.payload(root), false) }?;
+            unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;
         }
         (false, true) => return send(turn, data, len >= zero_copy).await,
         (false, false) => return receive(turn, root, data, len >= zero_copy).await,

@@ -1,7 +1,10 @@
 //! Blocks of members: which part of the user's data goes to, or comes from, whom.
 
 use crate::endpoint::{Blocks, Result, Span, Stream};
+use crate::shm::layout::{LINE, SHORT};
 use crate::shm::memory::Member;
+use crate::shm::team::Team;
+use crate::shm::turn::Turn;
 
 /// One member's block as a stream.
 pub(super) struct Block<'b, B: ?Sized> {
@@ -60,6 +63,36 @@ impl Shares {
     #[inline(always)]
     pub fn at(&self, member: Member) -> usize {
         self.each * index(self.me, member)
+    }
+}
+
+/// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the short slot.
+#[derive(Clone, Copy)]
+pub(super) struct Rooms {
+    line: Shares,
+    slot: Shares,
+    limit: usize,
+}
+
+impl Rooms {
+    /// Those of `writer`. `limit`: from so many bytes on (but not in a line), another way is wanted.
+    #[inline(always)]
+    pub fn new(team: &Team, writer: Member, limit: usize) -> Rooms {
+        let (size, short) = (team.size(), team.config().short);
+        Rooms { line: Shares::new(LINE, size, writer, 8), slot: Shares::new(short, size, writer, 8), limit }
+    }
+
+    /// Whether a block of `len` bytes is short.
+    #[inline(always)]
+    pub fn hold(&self, len: usize) -> bool {
+        len <= self.line.each || (len <= self.slot.each && len < self.limit)
+    }
+
+    /// Where the block of `len` bytes for `member` is.
+    #[inline(always)]
+    pub fn at(&self, turn: &Turn<'_>, member: Member, len: usize) -> *mut u8 {
+        let (room, shares) = if len <= self.line.each { (LINE, &self.line) } else { (SHORT, &self.slot) };
+        turn.room(shares.me, room).wrapping_add(shares.at(member))
     }
 }
 

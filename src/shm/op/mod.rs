@@ -26,6 +26,12 @@ use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
 
+/// Whether `len` bytes travel in [`Turn::room`]. `limit`: from so many on (but not in a line), another way is wanted.
+#[inline(always)]
+fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
+    len <= LINE || (len <= turn.team().config().short && len < limit)
+}
+
 /// Bytes for each of the others that travel in a line, where a member has something else for each of them.
 pub fn line_share(members: usize) -> usize {
     block::Shares::new(LINE, members, 0, 8).each

@@ -1,14 +1,13 @@
 //! Reduction to a root, in the order of the members.
 //!
-//! Up to 56 bytes travel in the lines. Of more, the others copy fragments to their slots and the root combines them directly from
-//! there; with more than two members and enough bytes, each member combines a part of every fragment ([`shared`]) and
+//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots. Of more, the others copy fragments to their slots and the root combines
+//! them directly from there; with more than two members and enough bytes, each member combines a part of every fragment ([`shared`]) and
 //! the root collects the parts.
 
 use super::combine::{Combine, fold};
-use super::{all_wrote, shared};
+use super::{all_wrote, is_short, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 
@@ -16,9 +15,9 @@ use crate::shm::turn::Turn;
 #[inline(always)]
 pub async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
     let bytes = input.len() * op.size();
-    if bytes > LINE {
-        let (members, least) = (turn.size(), turn.team().config().shared_work_min);
-        return if members > 2 && bytes >= least {
+    let shares_work = if turn.size() > 2 { turn.team().config().shared_work_min } else { usize::MAX };
+    if !is_short(&turn, bytes, shares_work) {
+        return if bytes >= shares_work {
             shared::reduce(turn, Some(root), op, input, output).await
         } else if turn.me() == root {
             receive(turn, op, input, output).await
@@ -27,33 +26,30 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Spa
         };
     }
     if turn.me() == root {
+        let aside = must_set_aside(&turn, input, output);
+        if aside {
+            turn.line_free().await?;
+            // SAFETY: free, and the bytes fit.
+            unsafe { copy::write(turn.room(root, bytes), input.ptr(), bytes) };
+        }
         all_wrote(&turn, 1).await?;
-        in_lines(&turn, op, input, output);
+        let own = if aside { turn.room(root, bytes) } else { input.ptr() }.cast_const();
+        let operand = |m| if m == root { own } else { turn.room(m, bytes).cast_const() };
+        // SAFETY: all others have published; the output is no operand but one that may be.
+        unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
     } else {
         turn.line_free().await?;
-        // SAFETY: the line is free, and the bytes fit.
-        unsafe { copy::write(turn.payload(turn.me()), input.ptr(), bytes) };
+        // SAFETY: free, and the bytes fit.
+        unsafe { copy::write(turn.room(turn.me(), bytes), input.ptr(), bytes) };
         turn.publish(1);
     }
     turn.finish();
     Ok(())
 }
 
-/// Combines what stands in the others' lines with the caller's input.
-#[inline(always)]
-fn in_lines<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: Span) {
-    #[repr(align(64))]
-    struct Room([u8; LINE]);
-    let mut room = Room([0; LINE]);
-    let mut own = input.ptr().cast_const();
-    if std::ptr::eq(own, output.ptr()) {
-        // SAFETY: the caller has checked that the bytes fit.
-        unsafe { std::ptr::copy_nonoverlapping(own, room.0.as_mut_ptr(), input.len() * op.size()) };
-        own = room.0.as_ptr();
-    }
-    let operand = |m| if m == turn.me() { own } else { turn.payload(m).cast_const() };
-    // SAFETY: all others have published; the output is none of the operands.
-    unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
+/// Whether the combination would begin to write the output before it has read the caller's operand.
+fn must_set_aside(turn: &Turn<'_>, input: Span, output: Span) -> bool {
+    input.ptr() == output.ptr() && turn.me() + 2 < turn.size()
 }
 
 async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> Result<()> {
@@ -75,8 +71,7 @@ async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> 
 async fn receive<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
     let (me, members) = (turn.me(), turn.size());
     let pieces = Pieces::new(&turn, op, input.len())?;
-    // The combination may begin to write the output when it has not yet read the caller's operand.
-    let aside = input.ptr() == output.ptr() && me + 2 < members;
+    let aside = must_set_aside(&turn, input, output);
     if aside {
         turn.set_free().await?;
     }

@@ -1,34 +1,28 @@
 //! Scatter, with blocks of any lengths: the root writes its queue, and each member reads what is its.
 //!
-//! A block that fits its member's share of the line travels there. Of others the first slot holds, for each member in its share, an
-//! address to read the block at, or the block's beginning; what remains goes in whole fragments, the k-th ones of all members before
+//! A block that fits its member's share of the line, or of the short slot, travels there. Of others the first slot holds, for each
+//! member in its share, an address to read the block at, or the block's beginning; what remains goes in whole fragments, the k-th ones of all members before
 //! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i.
 
-use super::block::{Block, Shares, index, transfer};
+use super::block::{Block, Rooms, Shares, index, transfer};
 use super::{HEAD, address, fetch, get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
 use crate::shm::team::MAX_FRAGMENTS;
 use crate::shm::turn::Turn;
 
 /// Where what travels.
 struct Plan {
-    line: Shares,
+    rooms: Rooms,
     first: Shares,
     fragment: usize,
 }
 
 impl Plan {
-    fn new(turn: &Turn<'_>, root: Member) -> Plan {
+    fn new(turn: &Turn<'_>, root: Member, zero_copy: usize) -> Plan {
         let (size, fragment) = (turn.size(), turn.fragment());
-        Plan { line: Shares::new(LINE, size, root, 8), first: Shares::new(fragment, size, root, 64), fragment }
-    }
-
-    /// Whether a block of `len` bytes travels in the line.
-    fn in_line(&self, len: usize) -> bool {
-        len <= self.line.each
+        Plan { rooms: Rooms::new(turn.team(), root, zero_copy), first: Shares::new(fragment, size, root, 64), fragment }
     }
 
     /// Bytes of a block that travel in the first slot.
@@ -38,7 +32,7 @@ impl Plan {
 
     /// Fragments of a block after that.
     fn rounds(&self, len: usize) -> usize {
-        if self.in_line(len) { 0 } else { (len - self.beginning(len)).div_ceil(self.fragment) }
+        if self.rooms.hold(len) { 0 } else { (len - self.beginning(len)).div_ceil(self.fragment) }
     }
 }
 
@@ -51,23 +45,22 @@ pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
-    let plan = Plan::new(&turn, me);
+    let plan = Plan::new(&turn, me, zero_copy);
     let others = || (0..size).filter(|&m| m != me);
-    if others().any(|m| !plan.in_line(all.len(m))) {
+    if others().any(|m| !plan.rooms.hold(all.len(m))) {
         turn.set_free().await?;
     } else if others().any(|m| all.len(m) > 0) {
         turn.line_free().await?;
     }
-    let away = |m: Member| match all.len(m) >= zero_copy && !plan.in_line(all.len(m)) {
+    let away = |m: Member| match all.len(m) >= zero_copy && !plan.rooms.hold(all.len(m)) {
         true => address(&turn, &Block::new(all, m)),
         false => 0,
     };
     for member in others() {
         let (block, len) = (Block::new(all, member), all.len(member));
-        if plan.in_line(len) {
-            let to = turn.payload(me).wrapping_add(plan.line.at(member));
-            // SAFETY: the line is free, and a share holds so much.
-            unsafe { copy::pack(&block, 0, len, to) }?;
+        if plan.rooms.hold(len) {
+            // SAFETY: free, and a share holds so much.
+            unsafe { copy::pack(&block, 0, len, plan.rooms.at(&turn, member, len)) }?;
             continue;
         }
         let (from, to) = (away(member), turn.slot(me, 0).wrapping_add(plan.first.at(member)));
@@ -127,18 +120,17 @@ async fn send_rest<B: Blocks + ?Sized>(
 }
 
 /// Receives the caller's block from `root`.
-pub async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S) -> Result<()> {
+pub async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
     let (me, len) = (turn.me(), own.len());
-    let plan = Plan::new(&turn, root);
+    let plan = Plan::new(&turn, root, zero_copy);
     if len == 0 {
         turn.finish();
         return Ok(());
     }
     turn.wrote(root, 1).await?;
-    if plan.in_line(len) {
-        let from = turn.payload(root).wrapping_add(plan.line.at(me));
+    if plan.rooms.hold(len) {
         // SAFETY: published, and a share holds so much.
-        unsafe { copy::unpack(own, 0, len, from, false) }?;
+        unsafe { copy::unpack(own, 0, len, plan.rooms.at(&turn, me, len), false) }?;
         turn.finish();
         return Ok(());
     }
