@@ -116,11 +116,16 @@ longest() {
     echo $most
 }
 
+# A process alone is not the component's; Open MPI's own, coll/self, goes astray in Alltoallw with displacements.
+if [ $full = 1 ]; then
+    part real 1 - "" 600 vector --full --ops "${blocks/,alltoallw/}"
+    part real 1 - "" 600 matrix --quick
+fi
 # Open MPI's coll/tuned chooses other algorithms where ranks describe the same data by different datatypes, and hangs.
 for ((round = 0; round < $(longest "$blocks"); round++)); do
     chosen=$(settings $round "$blocks")
     if [ $full = 1 ]; then
-        for np in 1 2 3 5; do
+        for np in 2 3 5; do
             OMPI_MCA_coll=^tuned part real $np "$blocks" "$chosen" 1800 vector --full --seed $round
         done
         OMPI_MCA_coll=^tuned part synthetic/core 8 "$blocks" "$chosen" 3600 vector --quick --seed $round
@@ -133,7 +138,7 @@ done
 for ((round = 0; round < $(longest $four); round++)); do
     chosen=$(settings $round $four)
     if [ $full = 1 ]; then
-        for np in 1 2 3 5; do
+        for np in 2 3 5; do
             part real $np $four "$chosen" 1800 matrix --quick --seed $round
         done
         part synthetic/core 8 $four "$chosen" 1800 matrix --quick --seed $round

@@ -6,16 +6,17 @@
 
 mod auto;
 pub mod cost;
+mod listing;
 mod operation;
 mod spec;
 pub mod table;
 
+pub use listing::documentation;
 pub use operation::Operation;
 pub use spec::{Setting, Spec};
-#[cfg(test)]
-pub(crate) use table::for_each_family;
 pub use table::{
-    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Known, Need, Reduce, ReduceScatter, Scan, Scatter,
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Known, Need, Reduce, ReduceScatter, Row, Scan,
+    Scatter,
 };
 
 use crate::topo::{Level, Shape};

@@ -147,7 +147,8 @@ fn algorithm<A: Family>(text: &str) -> Result<A, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::select::{Bcast, for_each_family};
+    use crate::select::Bcast;
+    use crate::select::table::for_each_family;
 
     #[test]
     fn every_name_parses_alone_and_per_level() {
@@ -166,7 +167,7 @@ mod tests {
                 }
             }
         }
-        for_each_family!(check);
+        for_each_family!(check());
     }
 
     #[test]
@@ -182,7 +183,7 @@ mod tests {
                 assert!(A::OPERATIONS.iter().all(|&operation| other.serves(operation) || !row.serves(operation)));
             }
         }
-        for_each_family!(check);
+        for_each_family!(check());
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Need {
     pub fn text(self) -> &'static str {
         match self {
             Need::Commutative => "the operation commutes",
-            Need::Divisible => "the operation is predefined",
+            Need::Divisible => "it is predefined",
             Need::Placed => "coll_rust_reproducible is 0",
             Need::Even => "there is an even number of processes",
             Need::PowerOfTwo => "the number of processes is a power of two",
@@ -295,22 +295,20 @@ family! {
     "hierarchical" => Hierarchical, needs [Placed] else "recursive_doubling";
 }
 
-/// Calls a function that has a family as its only parameter, for each of them.
-#[cfg(test)]
+/// Calls a function that has a family as its only type parameter, for each of them.
 macro_rules! for_each_family {
-    ($check:ident) => {{
-        use crate::select::*;
-        $check::<Bcast>();
-        $check::<Reduce>();
-        $check::<Allreduce>();
-        $check::<Barrier>();
-        $check::<Gather>();
-        $check::<Scatter>();
-        $check::<Allgather>();
-        $check::<Alltoall>();
-        $check::<ReduceScatter>();
-        $check::<Scan>();
+    ($call:ident ($($argument:expr)?)) => {{
+        use $crate::select::*;
+        $call::<Bcast>($($argument)?);
+        $call::<Reduce>($($argument)?);
+        $call::<Allreduce>($($argument)?);
+        $call::<Barrier>($($argument)?);
+        $call::<Gather>($($argument)?);
+        $call::<Scatter>($($argument)?);
+        $call::<Allgather>($($argument)?);
+        $call::<Alltoall>($($argument)?);
+        $call::<ReduceScatter>($($argument)?);
+        $call::<Scan>($($argument)?);
     }};
 }
-#[cfg(test)]
-pub(crate) use for_each_family;
+pub(super) use for_each_family;
