@@ -14,7 +14,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-full=0 stock=0 only=. dso='' list=0 programs="matrix vector"
+full=0 stock=0 only=. dso='' list=0 programs="matrix vector neighbor"
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) ;;
@@ -38,7 +38,8 @@ info=$(dirname "$(command -v "$mpiexec")")/ompi_info
 help=$("$info" --param coll rust --level 9 --parsable | sed -n 's/^mca:coll:rust:param:coll_rust_\([a-z_]*\)_algorithm:help:/\1 /p')
 operations=$(cut -d' ' -f1 <<<"$help")
 four=bcast,reduce,allreduce,barrier
-blocks=$(grep -vxE "${four//,/|}" <<<"$operations" | paste -sd,)
+edges=$(grep '^neighbor_' <<<"$operations" | paste -sd,)
+blocks=$(grep -vxE "${four//,/|}|${edges//,/|}" <<<"$operations" | paste -sd,)
 
 # The algorithms of an operation, a word each. One that takes a number comes with the default one, with 3 and, in full, with the least and
 # the most.
@@ -144,6 +145,17 @@ for ((round = 0; round < $(longest $four); round++)); do
         part synthetic/core 8 $four "$chosen" 1800 matrix --quick --seed $round
     else
         part real 3 $four "$chosen" 300 matrix --tiny --max-count 2000 --seed $round
+    fi
+done
+for ((round = 0; round < $(longest "$edges"); round++)); do
+    chosen=$(settings $round "$edges")
+    if [ $full = 1 ]; then
+        for np in 2 3 5; do
+            part real $np "$edges" "$chosen" 1800 neighbor --full --seed $round
+        done
+        part real 8 "$edges" "$chosen max_message=1k" 1800 neighbor --quick --seed $((round + 50))
+    else
+        part real 4 "$edges" "$chosen" 300 neighbor --tiny --seed $round
     fi
 done
 

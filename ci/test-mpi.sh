@@ -129,6 +129,18 @@ if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     fi
 fi
 
+# Along the edges of process topologies.
+edges=neighbor_allgather,neighbor_allgatherv,neighbor_alltoall,neighbor_alltoallv,neighbor_alltoallw
+for np in 2 3 4 6 8; do
+    before=$number
+    job real "$np" $edges "" 300 neighbor $extent
+    met "$before" "$np" $edges
+done
+job real 4 $edges "shm_limit=0 flow_limit=2" 300 neighbor --tiny --seed 2
+before=$number
+job real 3 - "$(printf '%s_algorithm=below ' ${edges//,/ })" 300 neighbor --tiny --below
+met "$before" 3 $edges passed
+
 # Every level, algorithm and segment size at least once, on the machine that has levels. The segment of 1000 bytes is no
 # multiple of most datatypes.
 while read -r settings; do

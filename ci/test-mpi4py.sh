@@ -175,8 +175,8 @@ done
 
 # Each operation was handled somewhere: a pass alone proves nothing.
 if [ $stock = 0 ] && [ "$only" = . ]; then
-    for operation in bcast reduce allreduce barrier allgather allgatherv alltoall alltoallv alltoallw exscan gather gatherv reduce_scatter \
-        reduce_scatter_block scan scatter scatterv; do
+    for operation in bcast reduce allreduce barrier allgather allgatherv alltoall alltoallv alltoallw exscan gather gatherv neighbor_allgather neighbor_allgatherv \
+        neighbor_alltoall neighbor_alltoallv neighbor_alltoallw reduce_scatter reduce_scatter_block scan scatter scatterv; do
         handled=$(grep -v '^np=1 ' "$scratch/reports" | sed -nE "s/.*[ :]$operation handled=([0-9]+).*/\1/p" | awk '{ n += $1 } END { print n + 0 }')
         if [ "$handled" -gt 0 ]; then
             passed=$((passed + 1))

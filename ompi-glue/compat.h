@@ -25,6 +25,7 @@
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/pml/pml.h"
+#include "ompi/mca/topo/topo.h"
 #include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
 #include "ompi/request/request.h"

@@ -50,6 +50,11 @@ enum cr_kind {
     CR_EXSCAN,
     CR_GATHER,
     CR_GATHERV,
+    CR_NEIGHBOR_ALLGATHER,
+    CR_NEIGHBOR_ALLGATHERV,
+    CR_NEIGHBOR_ALLTOALL,
+    CR_NEIGHBOR_ALLTOALLV,
+    CR_NEIGHBOR_ALLTOALLW,
     CR_REDUCE,
     CR_REDUCE_SCATTER,
     CR_REDUCE_SCATTER_BLOCK,
@@ -59,23 +64,25 @@ enum cr_kind {
     CR_KINDS
 };
 
-/* Elements of the arrays of the vector forms, in every supported version of Open MPI. */
+/* Elements of the arrays of the vector forms, in every supported version of Open MPI; cr_wide: of Neighbor_alltoallw. */
 typedef int cr_count;
 typedef int cr_displ;
+typedef ptrdiff_t cr_wide;
 
 /* What a call says about the data that a rank sends, or about those that it receives. As the user gave it: what the
  * operation ignores at this rank (MPI says "significant only at root", or the other buffer is MPI_IN_PLACE) may be
  * anything, an invalid datatype too. Fields that the operation does not have are 0. The arrays are the user's and
- * end with the call; they have an element for each rank. */
+ * end with the call; they have an element for each rank, or for each neighbour. */
 struct cr_side {
     void *buf;                     /* NULL where it was MPI_IN_PLACE */
     int in_place;                  /* it was */
     size_t count;                  /* elements; of each block where there is one per rank */
-    struct ompi_datatype_t *dtype; /* NULL in Barrier and Alltoallw */
+    struct ompi_datatype_t *dtype; /* NULL in Barrier, Alltoallw and Neighbor_alltoallw */
     const cr_count *counts;        /* vector forms: elements of each block */
     const cr_displ *displs;        /* where it begins: in extents of dtype, in bytes for Alltoallw. NULL where the
                                     * blocks follow each other (Reduce_scatter) */
-    struct ompi_datatype_t *const *dtypes; /* Alltoallw */
+    const cr_wide *wide;           /* Neighbor_alltoallw: where each block begins, in bytes */
+    struct ompi_datatype_t *const *dtypes; /* Alltoallw, Neighbor_alltoallw */
 };
 
 /* One collective call as the module received it. Reductions have their count and datatype on both sides, Bcast has
@@ -131,6 +138,23 @@ int cr_comm_size(struct ompi_communicator_t *comm);
 int cr_comm_is_inter(struct ompi_communicator_t *comm);
 int cr_comm_is_world(struct ompi_communicator_t *comm);
 const char *cr_comm_name(struct ompi_communicator_t *comm);
+
+/* The process topology of a communicator, as Open MPI keeps it: its arrays live as long as the communicator. It is attached after the
+ * module was made, and before the first neighbourhood operation. */
+enum cr_topology_kind { CR_NO_TOPOLOGY = 0, CR_CART, CR_GRAPH, CR_DIST_GRAPH };
+struct cr_topology {
+    int kind; /* enum cr_topology_kind: the fields of the others are 0 */
+    /* CR_CART: lengths, and whether they are periodic, of so many dimensions */
+    int dimensions;
+    const int *dims, *periods;
+    /* CR_GRAPH: where the neighbours of each of so many ranks end in edges */
+    int nodes;
+    const int *index, *edges;
+    /* CR_DIST_GRAPH: of the caller */
+    int in_degree, out_degree;
+    const int *sources, *destinations;
+};
+void cr_comm_topology(struct ompi_communicator_t *comm, struct cr_topology *topology);
 
 /* The name of a process: job (namespace) and rank in it. */
 struct cr_proc {

@@ -21,6 +21,11 @@
     OPERATION(exscan, CR_EXSCAN, REDUCE, NONE, NONE)                                                           \
     OPERATION(gather, CR_GATHER, SEND, RECV, ROOT)                                                             \
     OPERATION(gatherv, CR_GATHERV, SEND, RECV_V, ROOT)                                                         \
+    OPERATION(neighbor_allgather, CR_NEIGHBOR_ALLGATHER, SEND, RECV, NONE)                                     \
+    OPERATION(neighbor_allgatherv, CR_NEIGHBOR_ALLGATHERV, SEND, RECV_V, NONE)                                 \
+    OPERATION(neighbor_alltoall, CR_NEIGHBOR_ALLTOALL, SEND, RECV, NONE)                                       \
+    OPERATION(neighbor_alltoallv, CR_NEIGHBOR_ALLTOALLV, SEND_V, RECV_V, NONE)                                 \
+    OPERATION(neighbor_alltoallw, CR_NEIGHBOR_ALLTOALLW, SEND_WIDE, RECV_WIDE, NONE)                           \
     OPERATION(reduce, CR_REDUCE, REDUCE, NONE, ROOT)                                                           \
     OPERATION(reduce_scatter, CR_REDUCE_SCATTER, REDUCE_V, NONE, NONE)                                         \
     OPERATION(reduce_scatter_block, CR_REDUCE_SCATTER_BLOCK, REDUCE, NONE, NONE)                               \
@@ -72,6 +77,16 @@
 #define CR_RECV_W_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
 #define CR_RECV_W_FIELDS .recv = {CR_BUF(rbuf), .counts = rcounts, .displs = rdispls, .dtypes = rdtypes},
 
+#define CR_SEND_WIDE_PARAMETERS                                                                                \
+    const void *sbuf, const cr_count *scounts, const cr_wide *sdispls, struct ompi_datatype_t *const *sdtypes,
+#define CR_SEND_WIDE_ARGUMENTS sbuf, scounts, sdispls, sdtypes,
+#define CR_SEND_WIDE_FIELDS .send = {CR_BUF(sbuf), .counts = scounts, .wide = sdispls, .dtypes = sdtypes},
+
+#define CR_RECV_WIDE_PARAMETERS                                                                                \
+    void *rbuf, const cr_count *rcounts, const cr_wide *rdispls, struct ompi_datatype_t *const *rdtypes,
+#define CR_RECV_WIDE_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
+#define CR_RECV_WIDE_FIELDS .recv = {CR_BUF(rbuf), .counts = rcounts, .wide = rdispls, .dtypes = rdtypes},
+
 #define CR_REDUCE_PARAMETERS                                                                                   \
     const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
 #define CR_REDUCE_ARGUMENTS sbuf, rbuf, count, dtype, op,
@@ -99,7 +114,7 @@ struct cr_module_t {
     void *state; /* Rust's half */
     /* What the components below offered for each slot; the modules are retained. */
 #define SLOT(name, needed)                                                                                     \
-    mca_coll_base_module_##name##_fn_t name;                                                                   \
+    __typeof__(((mca_coll_base_module_t *) NULL)->coll_##name) name;                                           \
     mca_coll_base_module_t *name##_module;
     CR_OPERATIONS(CR_THREE_SLOTS)
 #undef SLOT

@@ -34,6 +34,34 @@ const char *cr_comm_name(struct ompi_communicator_t *comm)
     return cr_compat_comm_name(comm);
 }
 
+void cr_comm_topology(struct ompi_communicator_t *comm, struct cr_topology *topology)
+{
+    memset(topology, 0, sizeof(*topology));
+    if (NULL == comm->c_topo) {
+        return;
+    }
+    if (OMPI_COMM_IS_CART(comm)) {
+        const mca_topo_base_comm_cart_2_2_0_t *cart = comm->c_topo->mtc.cart;
+        topology->kind = CR_CART;
+        topology->dimensions = cart->ndims;
+        topology->dims = cart->dims;
+        topology->periods = cart->periods;
+    } else if (OMPI_COMM_IS_GRAPH(comm)) {
+        const mca_topo_base_comm_graph_2_2_0_t *graph = comm->c_topo->mtc.graph;
+        topology->kind = CR_GRAPH;
+        topology->nodes = graph->nnodes;
+        topology->index = graph->index;
+        topology->edges = graph->edges;
+    } else if (OMPI_COMM_IS_DIST_GRAPH(comm)) {
+        const mca_topo_base_comm_dist_graph_2_2_0_t *graph = comm->c_topo->mtc.dist_graph;
+        topology->kind = CR_DIST_GRAPH;
+        topology->in_degree = graph->indegree;
+        topology->out_degree = graph->outdegree;
+        topology->sources = graph->in;
+        topology->destinations = graph->out;
+    }
+}
+
 static opal_process_name_t opal_name(const struct cr_proc *name)
 {
     return (opal_process_name_t) {.jobid = name->job, .vpid = name->rank};

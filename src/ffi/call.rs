@@ -2,8 +2,9 @@
 
 use super::comm::Comm;
 use super::data::{Datatype, Layout, Side};
-use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_OP, cr_call, ompi_datatype_t, ompi_op_t};
+use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_OP, cr_call, cr_side, ompi_datatype_t, ompi_op_t};
 use super::kind::Kind;
+use super::neighbor::Neighborhood;
 use super::startup;
 use crate::endpoint::{Rank, Span};
 use std::ptr;
@@ -26,6 +27,8 @@ pub struct Call {
     pub commutative: bool,
     pub intrinsic: bool,
     extremum: bool,
+    /// Whether some ranks wait for nobody in it, and so may run ahead of the others.
+    pub one_way: bool,
 }
 
 // SAFETY: the addresses of Open MPI's objects; the rest is Send by itself.
@@ -44,13 +47,17 @@ impl Call {
         let root = Rank::try_from(call.root).map_err(|_| CR_ERR_ARG as i32)?;
         let is_root = root == comm.rank();
         let ranks = comm.size() as usize;
-        let significant = kind.receives(is_root) && call.recv.in_place == 0;
+        let around = if kind.is_neighbor() { comm.neighborhood() } else { None };
+        let (outgoing, incoming) = around.map_or((ranks, ranks), Neighborhood::degrees);
+        // Without any neighbour there are no arrays, and no datatype that counts.
+        let given = |side: &cr_side, blocks: usize| side.in_place == 0 && (blocks > 0 || side.count > 0);
+        let significant = kind.receives(is_root) && given(&call.recv, incoming);
         // SAFETY: significant, so live by the caller's promise.
-        let receive = significant.then(|| unsafe { Side::new(&call.recv, ranks, None) });
-        let significant = kind.sends(is_root) && call.send.in_place == 0;
+        let receive = significant.then(|| unsafe { Side::new(&call.recv, incoming, None) });
+        let significant = kind.sends(is_root) && given(&call.send, outgoing);
         let known = receive.as_ref().map(Side::dtype);
         // SAFETY: as above.
-        let send = significant.then(|| unsafe { Side::new(&call.send, ranks, known) });
+        let send = significant.then(|| unsafe { Side::new(&call.send, outgoing, known) });
         let mut op = glue::cr_op_info::default();
         if !call.op.is_null() {
             let dtype = receive.as_ref().or(send.as_ref()).map_or(ptr::null_mut(), |side| side.dtype().handle);
@@ -73,6 +80,7 @@ impl Call {
             commutative: op.commutative != 0,
             intrinsic: op.intrinsic != 0,
             extremum: op.extremum != 0,
+            one_way: around.map_or(kind.is_one_way(), Neighborhood::is_directed),
         })
     }
 
@@ -137,6 +145,8 @@ impl Call {
     pub fn bytes(&self) -> Option<usize> {
         match self.kind {
             Kind::Alltoallv | Kind::Alltoallw | Kind::Gatherv | Kind::Scatterv => None,
+            // Only those at either end of an edge need give the same.
+            _ if self.kind.is_neighbor() => None,
             _ => match self.block() {
                 Some(block) => Some(block.saturating_mul(self.ranks)),
                 None => self.side().map(|side| side.dtype().bytes(side.count())),
@@ -148,6 +158,12 @@ impl Call {
     /// (all counts, in Allgatherv and Reduce_scatter), whereas others may have described no data by elements of no size.
     pub fn is_empty(&self) -> bool {
         self.bytes() == Some(0)
+    }
+
+    /// Whether it is a neighbourhood operation that Open MPI's bindings may return from at once at ranks that describe no data as this one does.
+    pub fn is_void(&self) -> bool {
+        let equal = matches!(self.kind, Kind::NeighborAllgather | Kind::NeighborAlltoall);
+        equal && self.send.iter().chain(&self.receive).all(|side| side.dtype().bytes(side.count()) == 0)
     }
 
     /// Whether it looks like a step of Open MPI's agreement on a context identifier: an allreduce of one int by MPI_MAX or MPI_MIN.
@@ -184,9 +200,9 @@ impl Call {
     }
 }
 
-/// Whether the parameters leave an operation to the component below. The same on all ranks.
+/// Whether the parameters leave an operation to the component below, or it is one along edges that there are none of. The same on all ranks.
 pub fn is_below(comm: &Comm, kind: Kind) -> bool {
-    comm.config().algorithm(kind).below()
+    comm.config().algorithm(kind).below() || (kind.is_neighbor() && comm.neighborhood().is_none())
 }
 
 /// Objects of the user that a request keeps alive.

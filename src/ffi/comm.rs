@@ -1,8 +1,10 @@
 //! The Rust half of a module: what one communicator needs.
 
+use super::call::Call;
 use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
 use super::identity::Identities;
 use super::kind::Kind;
+use super::neighbor::Neighborhood;
 use super::placement;
 use super::shared;
 use super::startup;
@@ -33,6 +35,10 @@ pub struct Comm {
     pub identities: Identities,
     /// Rooted calls so far, for flow control.
     rooted: AtomicU32,
+    /// Neighbourhood calls on a distributed graph so far, likewise.
+    directed: AtomicU32,
+    /// None without a process topology; looked up by the first neighbourhood call.
+    neighborhood: OnceLock<Option<Neighborhood>>,
     /// Its processes, where they share memory.
     pub team: Maker,
     shared: OnceLock<bool>,
@@ -99,6 +105,8 @@ impl Comm {
             last: std::array::from_fn(|_| AtomicPtr::default()),
             identities: Identities::new(config),
             rooted: AtomicU32::new(0),
+            directed: AtomicU32::new(0),
+            neighborhood: OnceLock::new(),
             team: Maker::default(),
             shared: OnceLock::new(),
             quick: AtomicU32::new(0),
@@ -125,9 +133,16 @@ impl Comm {
         self.config
     }
 
-    /// Whether the rooted operation that is being called synchronises first: every `flow_limit`-th does.
-    pub fn synchronise_now(&self) -> bool {
-        due(&self.rooted, self.config.flow_limit)
+    /// Whether the operation that is being called synchronises: of those that some ranks may run ahead in, every `flow_limit`-th does.
+    pub fn synchronises(&self, call: &Call) -> bool {
+        let counter = if call.kind.is_neighbor() { &self.directed } else { &self.rooted };
+        call.one_way && due(counter, self.config.flow_limit)
+    }
+
+    /// The caller's neighbours; none without a process topology. Not to be asked for before the first neighbourhood call: Open MPI
+    /// attaches the topology after the module was made.
+    pub fn neighborhood(&self) -> Option<&Neighborhood> {
+        self.neighborhood.get_or_init(|| Neighborhood::find(self)).as_ref()
     }
 
     /// Whether its processes could share memory: one node, one job, and the parameters allow it. The same on all ranks.

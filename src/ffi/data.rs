@@ -1,6 +1,6 @@
 //! The user's buffers: datatypes as units, as packed streams, and as blocks of such streams.
 
-use super::glue::{self, cr_count, cr_displ, cr_dtype_info, cr_side, ompi_datatype_t};
+use super::glue::{self, cr_count, cr_displ, cr_dtype_info, cr_side, cr_wide, ompi_datatype_t};
 use crate::endpoint::{Blocks, Error, Result, Span, Stream};
 use std::ffi::c_void;
 use std::ops::Range;
@@ -150,15 +150,40 @@ impl<T: Copy> Array<T> {
     }
 }
 
-/// How the data of a buffer lie in it.
+/// Where blocks with datatypes of their own begin, in bytes.
+#[derive(Clone, Debug)]
+pub enum Starts {
+    /// In an array of ints.
+    Narrow(Array<cr_displ>),
+    /// In an array of addresses' differences.
+    Wide(Array<cr_wide>),
+}
+
+impl Starts {
+    fn of(&self, block: usize) -> isize {
+        match self {
+            Starts::Narrow(all) => all.all()[block] as isize,
+            Starts::Wide(all) => all.all()[block],
+        }
+    }
+
+    fn own(&mut self) {
+        match self {
+            Starts::Narrow(all) => all.own(),
+            Starts::Wide(all) => all.own(),
+        }
+    }
+}
+
+/// How the data of a buffer lie in it. A block is for each rank, or for each neighbour.
 #[derive(Clone, Debug)]
 pub enum Layout {
-    /// Elements; where there is a block for each rank, so many for each, one block after the other.
+    /// Elements; where there are blocks, so many for each, one block after the other.
     Equal { dtype: Datatype, count: usize },
-    /// A block for each rank: so many elements, from so many extents on. Without displacements, one block after the other.
+    /// Blocks: so many elements, from so many extents on. Without displacements, one block after the other.
     Vector { dtype: Datatype, counts: Array<cr_count>, displs: Option<Array<cr_displ>> },
-    /// A block for each rank: so many elements of a datatype of its own, from so many bytes on.
-    Typed { dtypes: Array<*mut ompi_datatype_t>, counts: Array<cr_count>, displs: Array<cr_displ> },
+    /// Blocks: so many elements of a datatype of its own, from so many bytes on.
+    Typed { dtypes: Array<*mut ompi_datatype_t>, counts: Array<cr_count>, starts: Starts },
 }
 
 /// The data that a call sends, or those that it receives.
@@ -186,23 +211,33 @@ fn sum(counts: &[cr_count]) -> usize {
 }
 
 impl Side {
-    /// Takes over what a call says, for so many ranks. `known`: a datatype that was asked for before, maybe the same.
+    /// No data.
+    pub const NOTHING: Side =
+        Side { buffer: ptr::null_mut(), layout: Layout::Equal { dtype: Datatype::BYTES, count: 0 } };
+
+    /// Takes over what a call says, of so many blocks where it has arrays. `known`: a datatype that was asked for before, maybe the same.
     ///
     /// # Safety
     /// The side is significant: its handles are live, and its arrays last as long as the call.
     #[inline]
-    pub unsafe fn new(side: &cr_side, ranks: usize, known: Option<Datatype>) -> Side {
+    pub unsafe fn new(side: &cr_side, blocks: usize, known: Option<Datatype>) -> Side {
         let dtype = match known {
             Some(known) if known.handle == side.dtype => known,
             // SAFETY: live by the caller's promise; null where every block has its own.
             _ => unsafe { Datatype::of(side.dtype) },
         };
-        let counts = Array::Borrowed(side.counts, ranks);
-        let displs = Array::Borrowed(side.displs, ranks);
+        let counts = Array::Borrowed(side.counts, blocks);
+        let displs = Array::Borrowed(side.displs, blocks);
         let layout = match (side.counts.is_null(), side.dtypes.is_null()) {
             (true, _) => Layout::Equal { dtype, count: side.count },
             (false, true) => Layout::Vector { dtype, counts, displs: (!side.displs.is_null()).then_some(displs) },
-            (false, false) => Layout::Typed { dtypes: Array::Borrowed(side.dtypes, ranks), counts, displs },
+            (false, false) => {
+                let starts = match side.wide.is_null() {
+                    true => Starts::Narrow(displs),
+                    false => Starts::Wide(Array::Borrowed(side.wide, blocks)),
+                };
+                Layout::Typed { dtypes: Array::Borrowed(side.dtypes, blocks), counts, starts }
+            }
         };
         Side { buffer: side.buf, layout }
     }
@@ -215,10 +250,10 @@ impl Side {
                 counts.own();
                 displs.iter_mut().for_each(Array::own);
             }
-            Layout::Typed { dtypes, counts, displs } => {
+            Layout::Typed { dtypes, counts, starts } => {
                 dtypes.own();
                 counts.own();
-                displs.own();
+                starts.own();
             }
         }
     }
@@ -269,7 +304,7 @@ impl Side {
     }
 }
 
-/// A buffer with a block for each rank, each block as the packed stream of its datatype.
+/// A buffer with a block for each rank, or for each neighbour, each block as the packed stream of its datatype.
 pub struct HostBlocks<'s> {
     side: &'s Side,
     /// All blocks, where every one has a datatype of its own: Open MPI is asked about each only once.
@@ -279,17 +314,17 @@ pub struct HostBlocks<'s> {
 impl HostBlocks<'_> {
     /// The blocks of a side.
     pub fn new(side: &Side) -> HostBlocks<'_> {
-        let Layout::Typed { dtypes, counts, displs } = &side.layout else {
+        let Layout::Typed { dtypes, counts, starts } = &side.layout else {
             return HostBlocks { side, typed: Vec::new() };
         };
         let mut dtype = Datatype::BYTES;
-        let all = dtypes.all().iter().zip(counts.all()).zip(displs.all());
-        let block = |((&handle, &count), &displ): ((&*mut ompi_datatype_t, &cr_count), &cr_displ)| {
+        let all = dtypes.all().iter().zip(counts.all()).enumerate();
+        let block = |(number, (&handle, &count)): (usize, (&*mut ompi_datatype_t, &cr_count))| {
             if handle != dtype.handle {
                 // SAFETY: the handles of a significant side are live.
                 dtype = unsafe { Datatype::of(handle) };
             }
-            side.stream_at(dtype, elements(count), displ as isize)
+            side.stream_at(dtype, elements(count), starts.of(number))
         };
         HostBlocks { side, typed: all.map(block).collect() }
     }

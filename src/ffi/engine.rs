@@ -252,7 +252,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
             // Open MPI calls these in another order on each rank.
             let in_order = !call.is_like_agreement() && shared::is_eligible(comm, &call);
             let slot = in_order.then(|| Slot::Nonblocking(comm.team.number()));
-            let synchronise = !in_order && call.kind.is_one_way() && comm.synchronise_now();
+            let synchronise = !in_order && comm.synchronises(&call);
             Some(Identity { ticket: Some(ticket), slot, first_tag: ticket.first_tag, synchronise })
         }
     };
@@ -342,7 +342,7 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
         Err(code) => return code,
     };
     counters::handled(call.kind, Mode::Blocking);
-    if call.is_empty() {
+    if call.is_empty() || call.is_void() {
         return 0;
     }
     // Others may have come through `quick`, which counts nothing: tags and the place in flow control only matter where there is no shared
@@ -351,7 +351,7 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
         true => (Some(Slot::Blocking), None, false),
         false => {
             let first_tag = comm.identities.blocking(call.kind);
-            (None, Some(first_tag), call.kind.is_one_way() && comm.synchronise_now())
+            (None, Some(first_tag), comm.synchronises(&call))
         }
     };
     drive(operation::run(comm, &call, slot, first_tag, synchronise), || comm.team.get())

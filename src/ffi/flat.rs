@@ -38,11 +38,13 @@ pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
         Kind::Scan => scan(stage, comm, call, Ends::Inclusive, config.scan.choose(&whole)).await,
         Kind::Exscan => scan(stage, comm, call, Ends::Exclusive, config.exscan.choose(&whole)).await,
         Kind::Allreduce | Kind::Barrier | Kind::Bcast | Kind::Reduce => Err(UNSUPPORTED),
+        Kind::NeighborAllgather | Kind::NeighborAllgatherv => Err(UNSUPPORTED),
+        Kind::NeighborAlltoall | Kind::NeighborAlltoallv | Kind::NeighborAlltoallw => Err(UNSUPPORTED),
     }
 }
 
 /// What all ranks know of a call.
-fn whole(comm: &Comm, call: &Call) -> Result<Whole> {
+pub(super) fn whole(comm: &Comm, call: &Call) -> Result<Whole> {
     Ok(Whole {
         operation: call.kind,
         members: comm.size() as usize,

@@ -18,6 +18,11 @@ const _: () = {
     assert!(Kind::Exscan as usize == glue::CR_EXSCAN as usize);
     assert!(Kind::Gather as usize == glue::CR_GATHER as usize);
     assert!(Kind::Gatherv as usize == glue::CR_GATHERV as usize);
+    assert!(Kind::NeighborAllgather as usize == glue::CR_NEIGHBOR_ALLGATHER as usize);
+    assert!(Kind::NeighborAllgatherv as usize == glue::CR_NEIGHBOR_ALLGATHERV as usize);
+    assert!(Kind::NeighborAlltoall as usize == glue::CR_NEIGHBOR_ALLTOALL as usize);
+    assert!(Kind::NeighborAlltoallv as usize == glue::CR_NEIGHBOR_ALLTOALLV as usize);
+    assert!(Kind::NeighborAlltoallw as usize == glue::CR_NEIGHBOR_ALLTOALLW as usize);
     assert!(Kind::Reduce as usize == glue::CR_REDUCE as usize);
     assert!(Kind::ReduceScatter as usize == glue::CR_REDUCE_SCATTER as usize);
     assert!(Kind::ReduceScatterBlock as usize == glue::CR_REDUCE_SCATTER_BLOCK as usize);

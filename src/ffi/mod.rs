@@ -28,6 +28,7 @@ mod host;
 mod identity;
 mod joined;
 mod kind;
+mod neighbor;
 mod operation;
 mod persistent;
 mod placement;

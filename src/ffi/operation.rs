@@ -7,6 +7,7 @@ use super::flat;
 use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS};
 use super::host::HostEndpoint;
 use super::kind::Kind;
+use super::neighbor;
 use super::shared::{self, Answer};
 use super::startup;
 use super::team::Slot;
@@ -41,7 +42,7 @@ pub fn code(error: Error) -> i32 {
 }
 
 /// Runs `call`: through shared memory where it can be, and it has a slot there; else with tags from `first_tag` downwards (`None`: those of a
-/// blocking operation that is called now). `synchronise`: with a barrier first (flow control; shared memory has its own).
+/// blocking operation that is called now). `synchronise`: with a barrier first, or messages acknowledged (flow control; shared memory has its own).
 pub async fn run(
     comm: &Comm,
     call: &Call,
@@ -80,6 +81,9 @@ pub(super) fn needed(side: &Option<Side>) -> Result<&Side> {
 }
 
 async fn run_over(ep: &HostEndpoint, comm: &Comm, call: &Call, synchronise: bool) -> Result<()> {
+    if call.kind.is_neighbor() {
+        return neighbor::run(ep, comm, call, synchronise).await;
+    }
     if synchronise {
         let plan = comm.plan(Kind::Barrier, false, None).map_err(Error::Mpi)?;
         hier::barrier::synchronise(&job(ep, &plan, comm, Amount::NONE)).await?;

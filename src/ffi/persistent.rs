@@ -87,7 +87,7 @@ pub unsafe fn restart(half: *mut c_void) -> i32 {
             ticket: None,
             slot: kept.slot.map(Slot::Persistent),
             first_tag: kept.first_tag,
-            synchronise: half.call.kind.is_one_way() && comm::due(&half.starts, half.comm.config().flow_limit),
+            synchronise: half.call.one_way && comm::due(&half.starts, half.comm.config().flow_limit),
         });
         (half.comm.clone(), half.call.clone(), half.request, identity, half.failed.clone())
     };

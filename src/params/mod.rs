@@ -7,8 +7,8 @@ mod values;
 pub use table::{Param, TABLE};
 
 use crate::select::{
-    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Operation, Reduce, ReduceScatter, Scan, Scatter,
-    Setting, Spec,
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Neighbor, Operation, Reduce, ReduceScatter, Scan,
+    Scatter, Setting, Spec,
 };
 use crate::sync::wait::Mode;
 use crate::topo::LevelSpec;
@@ -138,6 +138,16 @@ pub struct Config {
     pub scan: Spec<Scan>,
     /// Exscan.
     pub exscan: Spec<Scan>,
+    /// Neighbor_allgather.
+    pub neighbor_allgather: Spec<Neighbor>,
+    /// Neighbor_allgatherv.
+    pub neighbor_allgatherv: Spec<Neighbor>,
+    /// Neighbor_alltoall.
+    pub neighbor_alltoall: Spec<Neighbor>,
+    /// Neighbor_alltoallv.
+    pub neighbor_alltoallv: Spec<Neighbor>,
+    /// Neighbor_alltoallw.
+    pub neighbor_alltoallw: Spec<Neighbor>,
     /// Segments in flight per operation.
     pub window: u8,
     /// Rooted operations between two that synchronise; 0: never.
@@ -181,6 +191,11 @@ impl Default for Config {
             reduce_scatter_block: Spec::AUTO,
             scan: Spec::AUTO,
             exscan: Spec::AUTO,
+            neighbor_allgather: Spec::AUTO,
+            neighbor_allgatherv: Spec::AUTO,
+            neighbor_alltoall: Spec::AUTO,
+            neighbor_alltoallv: Spec::AUTO,
+            neighbor_alltoallw: Spec::AUTO,
             window: 8,
             flow_limit: 64,
             max_message: MAX_MESSAGE,
@@ -215,6 +230,11 @@ impl Config {
             Operation::ReduceScatterBlock => &self.reduce_scatter_block,
             Operation::Scan => &self.scan,
             Operation::Exscan => &self.exscan,
+            Operation::NeighborAllgather => &self.neighbor_allgather,
+            Operation::NeighborAllgatherv => &self.neighbor_allgatherv,
+            Operation::NeighborAlltoall => &self.neighbor_alltoall,
+            Operation::NeighborAlltoallv => &self.neighbor_alltoallv,
+            Operation::NeighborAlltoallw => &self.neighbor_alltoallw,
         }
     }
 }

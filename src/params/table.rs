@@ -5,7 +5,8 @@ use super::values::{backing, boolean, bytes, integer, op_levels, size, within, z
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
 use crate::select::{
-    Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Operation, Reduce, ReduceScatter, Scan, Scatter, Spec,
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Neighbor, Operation, Reduce, ReduceScatter, Scan, Scatter,
+    Spec,
 };
 use crate::topo::LevelSpec;
 
@@ -85,6 +86,17 @@ macro_rules! flat_algorithm_param {
             $field,
             concat!(stringify!($field), "_algorithm"),
             concat!("Algorithm of ", stringify!($field), ". Any but auto goes point-to-point, within a node too.")
+        )
+    };
+}
+
+macro_rules! neighbor_algorithm_param {
+    ($family:ident of $operation:ident, $field:ident) => {
+        algorithm_param!(
+            $family of $operation,
+            $field,
+            concat!(stringify!($field), "_algorithm"),
+            concat!("Algorithm of ", stringify!($field), ", which goes point-to-point.")
         )
     };
 }
@@ -187,6 +199,11 @@ pub const TABLE: &[Param] = &[
     flat_algorithm_param!(ReduceScatter of ReduceScatterBlock, reduce_scatter_block),
     flat_algorithm_param!(Scan of Scan, scan),
     flat_algorithm_param!(Scan of Exscan, exscan),
+    neighbor_algorithm_param!(Neighbor of NeighborAllgather, neighbor_allgather),
+    neighbor_algorithm_param!(Neighbor of NeighborAllgatherv, neighbor_allgatherv),
+    neighbor_algorithm_param!(Neighbor of NeighborAlltoall, neighbor_alltoall),
+    neighbor_algorithm_param!(Neighbor of NeighborAlltoallv, neighbor_alltoallv),
+    neighbor_algorithm_param!(Neighbor of NeighborAlltoallw, neighbor_alltoallw),
     Param {
         name: "window",
         default: "8",
@@ -198,9 +215,9 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "flow_limit",
         default: "64",
-        help: "After so many operations that some ranks need not wait in (Bcast, Reduce, Gather, Scatter, Scan and their other forms) and \
-               that go point-to-point on a communicator the next one synchronises first, so that a rank that runs ahead cannot flood the \
-               others' buffers. 0: never.",
+        help: "After so many operations that some ranks need not wait in (Bcast, Reduce, Gather, Scatter, Scan and their other forms; on \
+               distributed graphs, those with neighbours) and that go point-to-point on a communicator the next one synchronises, so that a \
+               rank that runs ahead cannot flood the others' buffers. 0: never.",
         level: 5,
         accepted: || "a whole number from 0 to 1000000".to_owned(),
         set: |c, t| integer(t, 0, 1_000_000).map(|v| c.flow_limit = v as u32),

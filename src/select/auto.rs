@@ -2,7 +2,8 @@
 
 use super::cost;
 use super::{
-    Allgather, Allreduce, Alltoall, Barrier, Bcast, Facts, Gather, Reduce, ReduceScatter, Scan, Scatter, Whole,
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Facts, Gather, Neighbor, Reduce, ReduceScatter, Scan, Scatter,
+    Whole,
 };
 use crate::topo::{Level, Shape};
 
@@ -137,6 +138,10 @@ pub(super) fn reduce_scatter(whole: &Whole) -> ReduceScatter {
 
 pub(super) fn scan(whole: &Whole) -> Scan {
     if !whole.reproducible && cost::has_leaders(whole) { Scan::Hierarchical } else { Scan::RecursiveDoubling }
+}
+
+pub(super) fn neighbor(_: &Whole) -> Neighbor {
+    Neighbor::Direct(32)
 }
 
 /// Over the network an eighth of the message, between 8 KiB and [`NETWORK_SEGMENT`]; within a node [`MEMORY_SEGMENT`]. Where one

@@ -15,8 +15,8 @@ pub use listing::documentation;
 pub use operation::Operation;
 pub use spec::{Setting, Spec};
 pub use table::{
-    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Known, Need, Reduce, ReduceScatter, Row, Scan,
-    Scatter,
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Known, Need, Neighbor, Reduce, ReduceScatter, Row,
+    Scan, Scatter,
 };
 
 use crate::topo::{Level, Shape};
@@ -216,5 +216,6 @@ mod tests {
         check::<Alltoall>();
         check::<ReduceScatter>();
         check::<Scan>();
+        check::<Neighbor>();
     }
 }

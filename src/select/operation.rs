@@ -16,6 +16,11 @@ pub enum Operation {
     Exscan,
     Gather,
     Gatherv,
+    NeighborAllgather,
+    NeighborAllgatherv,
+    NeighborAlltoall,
+    NeighborAlltoallv,
+    NeighborAlltoallw,
     Reduce,
     ReduceScatter,
     ReduceScatterBlock,
@@ -38,6 +43,11 @@ const TABLE: [(Operation, &str); Operation::COUNT] = [
     (Exscan, "exscan"),
     (Gather, "gather"),
     (Gatherv, "gatherv"),
+    (NeighborAllgather, "neighbor_allgather"),
+    (NeighborAllgatherv, "neighbor_allgatherv"),
+    (NeighborAlltoall, "neighbor_alltoall"),
+    (NeighborAlltoallv, "neighbor_alltoallv"),
+    (NeighborAlltoallw, "neighbor_alltoallw"),
     (Reduce, "reduce"),
     (ReduceScatter, "reduce_scatter"),
     (ReduceScatterBlock, "reduce_scatter_block"),
@@ -57,7 +67,7 @@ const _: () = {
 
 impl Operation {
     /// Number of operations.
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = 22;
 
     /// Every operation, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Operation> {
@@ -101,7 +111,17 @@ impl Operation {
             Allgather | Allgatherv | Allreduce | Barrier => false,
             Alltoall | Alltoallv | Alltoallw => false,
             ReduceScatter | ReduceScatterBlock => false,
+            // It depends on the communicator.
+            NeighborAllgather | NeighborAllgatherv => false,
+            NeighborAlltoall | NeighborAlltoallv | NeighborAlltoallw => false,
         }
+    }
+
+    /// Whether it goes along the edges of the communicator's process topology.
+    pub fn is_neighbor(self) -> bool {
+        use Operation as O;
+        matches!(self, O::NeighborAllgather | O::NeighborAllgatherv)
+            || matches!(self, O::NeighborAlltoall | O::NeighborAlltoallv | O::NeighborAlltoallw)
     }
 
     /// Whether there is a block of one length for each rank.

@@ -25,6 +25,9 @@ const RADIX: Argument = Argument { letter: 'k', least: 2, most: 64, default: 2 }
 /// Messages that a rank has under way at a time, each way.
 const POSTS: Argument = Argument { letter: 'b', least: 1, most: 1024, default: 8 };
 
+/// The same, for those with a message per neighbour.
+const EDGES: Argument = Argument { letter: 'b', least: 1, most: 1024, default: 32 };
+
 /// What an algorithm may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -295,6 +298,14 @@ family! {
     "hierarchical" => Hierarchical, needs [Placed] else "recursive_doubling";
 }
 
+family! {
+    /// The neighbourhood operations.
+    Neighbor of [NeighborAllgather, NeighborAllgatherv, NeighborAlltoall, NeighborAlltoallv, NeighborAlltoallw], per_level: false,
+        auto: auto::neighbor, of Whole;
+    /// [`crate::algo::neighbor::direct`], so many messages at a time
+    "direct" => Direct(usize = EDGES);
+}
+
 /// Calls a function that has a family as its only type parameter, for each of them.
 macro_rules! for_each_family {
     ($call:ident ($($argument:expr)?)) => {{
@@ -309,6 +320,7 @@ macro_rules! for_each_family {
         $call::<Alltoall>($($argument)?);
         $call::<ReduceScatter>($($argument)?);
         $call::<Scan>($($argument)?);
+        $call::<Neighbor>($($argument)?);
     }};
 }
 pub(super) use for_each_family;

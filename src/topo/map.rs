@@ -77,6 +77,17 @@ impl Placement {
         self.hw.cores()
     }
 
+    /// The lowest level that the caller shares with another rank: the node, a layer of switches, or everything.
+    pub fn joint(&self, other: Rank) -> Level {
+        let [here, there] = [self.me, other].map(|rank| self.hosts[rank as usize] as usize);
+        if here == there {
+            return Level::Node;
+        }
+        let switches = |host: usize| self.uppers.get(host).into_iter().flatten();
+        let layer = (1..).zip(switches(here).zip(switches(there))).find(|(_, (here, there))| here == there);
+        layer.map_or(Level::Cluster, |(layer, _)| Level::Switch(layer))
+    }
+
     /// * `me`: the caller's rank.
     /// * `hosts`: the node of every rank. Node numbers should be small: memory goes with the largest. The same partition
     ///   on all processes; the numbers themselves may differ.

@@ -13,6 +13,7 @@
 enum { SCOUNT = 11, RCOUNT = 12, ROOT = 13, ANSWER = 4711 };
 static char sbuf[1], rbuf[1], comm_[1], info_[1], op_[1], sdt_[1], rdt_[1], state[1];
 static int scounts[2], sdispls[2], rcounts[2], rdispls[2];
+static MPI_Aint swide[2], rwide[2];
 static ompi_request_t *request;
 static struct ompi_datatype_t *sdts[2], *rdts[2];
 #define SDT ((struct ompi_datatype_t *) sdt_)
@@ -83,14 +84,15 @@ static void same_side(const char *which, const struct cr_side *got, const struct
 #define FIELD(field)                                                                                           \
     (void) snprintf(text, sizeof text, "%s.%s", which, #field);                                                \
     check(got->field == expected->field, text);
-    FIELD(buf) FIELD(in_place) FIELD(count) FIELD(dtype) FIELD(counts) FIELD(displs) FIELD(dtypes)
+    FIELD(buf) FIELD(in_place) FIELD(count) FIELD(dtype) FIELD(counts) FIELD(displs) FIELD(wide) FIELD(dtypes)
 #undef FIELD
 }
 
 /* In the order of enum cr_kind. */
 static const char *const NAMES[] = {"allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "alltoallw", "barrier", "bcast",
-                                    "exscan", "gather", "gatherv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan",
-                                    "scatter", "scatterv"};
+                                    "exscan", "gather", "gatherv", "neighbor_allgather", "neighbor_allgatherv",
+                                    "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw", "reduce", "reduce_scatter",
+                                    "reduce_scatter_block", "scan", "scatter", "scatterv"};
 _Static_assert(sizeof NAMES / sizeof *NAMES == CR_KINDS, "every kind has a name");
 
 /* Which buffer is given as MPI_IN_PLACE. */
@@ -105,10 +107,14 @@ static struct cr_call expected_call(int kind, enum in_place in_place)
     const struct cr_side rv = {.buf = rbuf, .counts = rcounts, .displs = rdispls, .dtype = RDT};
     const struct cr_side sw = {.buf = sbuf, .counts = scounts, .displs = sdispls, .dtypes = sdts};
     const struct cr_side rw = {.buf = rbuf, .counts = rcounts, .displs = rdispls, .dtypes = rdts};
+    const struct cr_side nw = {.buf = sbuf, .counts = scounts, .wide = swide, .dtypes = sdts};
+    const struct cr_side mw = {.buf = rbuf, .counts = rcounts, .wide = rwide, .dtypes = rdts};
     switch (kind) {
+    case CR_NEIGHBOR_ALLGATHER: case CR_NEIGHBOR_ALLTOALL:
     case CR_ALLGATHER: case CR_ALLTOALL: case CR_GATHER: case CR_SCATTER: call.send = s; call.recv = r; break;
-    case CR_ALLGATHERV: case CR_GATHERV: call.send = s; call.recv = rv; break;
-    case CR_ALLTOALLV: call.send = sv; call.recv = rv; break;
+    case CR_ALLGATHERV: case CR_GATHERV: case CR_NEIGHBOR_ALLGATHERV: call.send = s; call.recv = rv; break;
+    case CR_ALLTOALLV: case CR_NEIGHBOR_ALLTOALLV: call.send = sv; call.recv = rv; break;
+    case CR_NEIGHBOR_ALLTOALLW: call.send = nw; call.recv = mw; break;
     case CR_ALLTOALLW: call.send = sw; call.recv = rw; break;
     case CR_SCATTERV: call.send = sv; call.recv = r; break;
     case CR_BCAST: call.recv = r; break;
@@ -149,6 +155,11 @@ static void *given_rbuf;
 #define exscan_ARGUMENTS REDUCE_ARGUMENTS
 #define gather_ARGUMENTS MOVE_ARGUMENTS ROOT,
 #define gatherv_ARGUMENTS given_sbuf, SCOUNT, SDT, given_rbuf, rcounts, rdispls, RDT, ROOT,
+#define neighbor_allgather_ARGUMENTS MOVE_ARGUMENTS
+#define neighbor_allgatherv_ARGUMENTS given_sbuf, SCOUNT, SDT, given_rbuf, rcounts, rdispls, RDT,
+#define neighbor_alltoall_ARGUMENTS MOVE_ARGUMENTS
+#define neighbor_alltoallv_ARGUMENTS given_sbuf, scounts, sdispls, SDT, given_rbuf, rcounts, rdispls, RDT,
+#define neighbor_alltoallw_ARGUMENTS given_sbuf, scounts, swide, sdts, given_rbuf, rcounts, rwide, rdts,
 #define reduce_ARGUMENTS REDUCE_ARGUMENTS ROOT,
 #define reduce_scatter_ARGUMENTS given_sbuf, given_rbuf, rcounts, RDT, OP,
 #define reduce_scatter_block_ARGUMENTS REDUCE_ARGUMENTS

@@ -52,7 +52,7 @@ pub fn wanted(comm: &Comm, kind: Kind) -> bool {
     let config = comm.config();
     // In shared memory, values are combined in another order than by messages.
     let any_order = !(kind.reduces() && config.reproducible);
-    any_order && config.algorithm(kind).is_auto_within_node() && comm.levels(kind).is_auto()
+    !kind.is_neighbor() && any_order && config.algorithm(kind).is_auto_within_node() && comm.levels(kind).is_auto()
 }
 
 /// Whether a call may go through shared memory; the same on all ranks.
@@ -129,5 +129,6 @@ async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>) -> Result<()> {
             let counts = |member| call.part(member);
             op::reduce_scatter::reduce_scatter(turn, &elements(), call.operand(), counts, call.result()).await
         }
+        _ => Err(super::operation::UNSUPPORTED),
     }
 }
