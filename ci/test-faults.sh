@@ -1,6 +1,7 @@
 #!/bin/bash
 # What a user gets wrong and what goes wrong: every bad input ends the job with a message that names it, with a non-zero exit
-# code, without a hang, and leaves nothing behind: no process, no file in /dev/shm, no session folder of Open MPI.
+# code, without a hang, and leaves nothing behind: no process, no file in /dev/shm, no session folder of Open MPI. What a job can live
+# with (no room in /dev/shm, a process that is stopped for a while or cannot read the others' memory) changes no result.
 #
 #   ci/test-faults.sh
 #     --only REGEX    only the cases whose name matches
@@ -33,7 +34,7 @@ fi
 dso=$(cd "$dso" && pwd) || exit 1
 variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
 eval "$variables"
-for name in hello stream; do
+for name in hello stream waits comms sizes noread; do
     "$mpicc" -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$name" "tests/mpi/$name.c" -lpthread || exit 1
 done
 btl=self,vader
@@ -53,7 +54,7 @@ passed=0 failed=0
 # itself leaves one per user and host.
 leftovers() {
     local file
-    pgrep -f "^$scratch/(hello|stream)" | sed 's/^/process /'
+    pgrep -f "^$scratch/(hello|stream|waits|comms|sizes)" | sed 's/^/process /'
     # What a living process maps or holds is another job's: ours are gone, or were named just now.
     for file in $(find /dev/shm -mindepth 1 -newer "$scratch/before"); do
         if ! grep -qsF "$file" /proc/[0-9]*/maps && ! find /proc/[0-9]*/fd -lname "$file" 2>/dev/null | grep -q . && [ -e "$file" ]; then
@@ -119,6 +120,46 @@ refuse() {
     env "${environment[@]}" timeout -k 5 40 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
     verdict "$name" $code "$pattern"
     once "$name" "$pattern"
+}
+
+# survive NAME PATTERN SETTING... -- COMMAND...: the job must end well, as its last line says, with a message (or any, by '').
+survive() {
+    local name=$1 pattern=$2 code=0 problem="" left environment=() out
+    shift 2
+    wanted "$name" || return 0
+    while [ "$1" != -- ]; do
+        environment+=("$1")
+        shift
+    done
+    shift
+    out=$(mktemp -d -p "$scratch")
+    [ "${together:-0}" = 1 ] || touch "$scratch/before"
+    env "${environment[@]}" timeout -k 5 60 "$@" >"$out/out" 2>"$out/err" </dev/null || code=$?
+    if [ $code = 124 ]; then
+        problem="hangs"
+    elif [ $code != 0 ] || ! grep -qE '^[a-z]*: [1-9][0-9]* passed, 0 failed' "$out/out"; then
+        problem="exit code $code"
+    elif ! grep -qE -- "$pattern" "$out/err" "$out/out"; then
+        problem="no message that matches '$pattern'"
+    elif [ "${together:-0}" = 0 ]; then
+        left=$(leftovers)
+        [ -z "$left" ] || problem="left behind: $(head -n 3 <<<"$left" | paste -sd' ')"
+    fi
+    [ "${together:-0}" = 1 ] || rm -rf "${TMPDIR:?}"/*
+    if [ -z "$problem" ]; then
+        echo "ok      $name"
+    else
+        echo "FAILED  $name: $problem"
+        cat "$out/out" "$out/err" | grep -v '^$\|^---' | head -n 8 | cut -c1-200 | sed 's/^/        /'
+    fi >"$out/verdict"
+    cat "$out/verdict"
+    # In the background, whoever waits counts.
+    [ "${together:-0}" = 1 ] || count "$out/verdict"
+}
+
+count() {
+    passed=$((passed + $(cat "$@" | grep -c '^ok')))
+    failed=$((failed + $(cat "$@" | grep -c '^FAILED')))
 }
 
 # ---------------------------------------------------------------- a good job, so that refusals mean something
@@ -236,6 +277,73 @@ for operation in Bcast Reduce Allreduce Barrier; do
         done
     done
 done
+
+# Through shared memory, the others need not wait for the runtime: each gets an error.
+case $("$mpiexec" --version 2>/dev/null | head -n 1) in
+*" 4."*)
+    for settings in "Bcast 300000 0 zero_copy=off" "Bcast 300000 2 zero_copy_min=1" "Allreduce 300000 1 wait=block" "Barrier 0 3 wait=spin"; do
+        read -r operation count victim setting <<<"$settings"
+        name="rank $victim of 4 killed in $operation of $count ints, errors return, $setting"
+        wanted "$name" || continue
+        touch "$scratch/before"
+        code=0
+        env "OMPI_MCA_coll_rust_$setting" timeout -k 5 60 "${mpirun[@]}" --enable-recovery -n 4 "$scratch/stream" "$operation" "$count" "$victim" --return \
+            >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+        [ $code != 0 ] || code=$((10 * $(grep -c 'got an error' "$scratch/err")))
+        [ $code = 30 ] || echo "stream: $code instead of 30: of three ranks" >>"$scratch/err"
+        verdict "$name" $code 'kills itself' 'has died, or has failed' 'rank . of 4 got an error'
+        [ $code = 30 ] || failed=$((failed + 1))
+    done
+    ;;
+esac
+
+# ---------------------------------------------------------------- what a job can live with
+
+# Mounts are the namespace's own. What the pools may hold is less than the operations would like: first some, then nothing.
+if unshare -m true 2>/dev/null; then
+    for size in 1m 48k; do
+        case $size in
+        1m) message='for want of shared memory.*No space left' ;;
+        *) message='No space left.*|no shared memory: point-to-point' ;;
+        esac
+        # shellcheck disable=SC2016 # for the inner shell
+        survive "$size left in /dev/shm" "$message" OMPI_MCA_coll_rust_shm_backing=/dev/shm OMPI_MCA_coll_rust_verbose=2 -- \
+            unshare -m sh -c 'mount -t tmpfs -o "size=$0" none /dev/shm && exec "$@"' $size \
+            "${mpirun[@]}" --mca btl_vader_backing_directory "$TMPDIR" --mca btl_sm_backing_directory "$TMPDIR" -n 4 "$scratch/sizes" --sample 120 --most 100000
+    done
+else
+    echo "        (no mount name space: /dev/shm is not made small)"
+fi
+# A process that may not even open the others' memory, or only not read what they have not shared.
+if unshare -Uc true 2>/dev/null; then
+    survive "one of three ranks in another user name space" 'cannot open|process_vm_readv' OMPI_MCA_coll_rust_verbose=2 OMPI_MCA_coll_rust_zero_copy_min=1 \
+        OMPI_MCA_btl_vader_single_copy_mechanism=none -- \
+        "${mpirun[@]}" -n 2 "$scratch/sizes" --sample 40 --most 300000 : -n 1 unshare -Uc "$scratch/sizes" --sample 40 --most 300000
+else
+    echo "        (no user name space: no rank is in another one)"
+fi
+for np in 2 4; do
+    survive "5000 communicators, and 1000 at a time, of $np ranks" '' -- \
+        "${mpirun[@]}" -n $np "$scratch/comms" --parts leak,many --cycles 5000 --alive 1000 --share $(((256 << 20) / np))
+done
+for way in "$btl" "$btl cma=none" self,tcp; do
+    for wait in auto spin yield block; do
+        settings=(OMPI_MCA_coll_rust_wait=$wait)
+        [ "$way" = "${way% *}" ] || settings+=(OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_sm_single_copy_mechanism=none)
+        survive "a large message to a rank in a collective, wait=$wait, $way" '' "${settings[@]}" -- \
+            "$mpiexec" --oversubscribe --mca mpi_yield_when_idle 1 --mca btl "${way% *}" -n 3 "$scratch/waits" --parts rendezvous
+    done
+done
+# They take as long as the stop, so at the same time.
+rm -f "$scratch"/tmp.*/verdict
+touch "$scratch/before"
+for wait in auto spin yield block; do
+    together=1 survive "a rank is stopped for 5 s, wait=$wait" '' OMPI_MCA_coll_rust_wait=$wait -- "${mpirun[@]}" -n 2 "$scratch/waits" --parts stop &
+done
+wait
+shopt -s nullglob
+verdicts=("$scratch"/tmp.*/verdict)
+[ ${#verdicts[@]} = 0 ] || count "${verdicts[@]}"
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]

@@ -7,6 +7,7 @@ use crate::shm::backing::Backing;
 use crate::shm::budget::Budget;
 use crate::shm::locator::Place;
 use crate::shm::pool::Pool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The folder of `shm_backing` = auto.
@@ -18,6 +19,8 @@ struct Made {
     budget: Arc<Budget>,
     pools: [Option<Arc<Pool>>; ATTEMPTS],
 }
+
+static MADE: OnceLock<Mutex<Made>> = OnceLock::new();
 
 /// The backings to try, in order. The same on all ranks.
 fn backings(shm: &Shm) -> Vec<Backing> {
@@ -43,7 +46,6 @@ fn place() -> Option<Place> {
 
 /// The pool of the backing number `attempt`; `None` where it cannot be had, which is told at verbose level 2.
 pub fn get(shm: &Shm, attempt: usize) -> Option<Arc<Pool>> {
-    static MADE: OnceLock<Mutex<Made>> = OnceLock::new();
     let place = place()?;
     let made = MADE.get_or_init(|| {
         let budget = Arc::new(Budget::new(shm.limit / u64::from(place.locals)));
@@ -57,4 +59,19 @@ pub fn get(shm: &Shm, attempt: usize) -> Option<Arc<Pool>> {
         }
     }
     made.pools[attempt].clone()
+}
+
+/// Tells, once and at verbose level 2, why there was no more memory for a group, where it was this process that had none.
+pub fn tell_refusal() {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if TOLD.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some(made) = MADE.get() else { return };
+    let pools = made.lock().unwrap_or_else(PoisonError::into_inner).pools.clone();
+    if let Some(why) = pools.iter().flatten().find_map(|pool| pool.refusal())
+        && !TOLD.swap(true, Ordering::Relaxed)
+    {
+        startup::remark(&format!("point-to-point messages take over, for want of shared memory: {why}"));
+    }
 }

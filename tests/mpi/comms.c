@@ -5,16 +5,18 @@
  *   --parts LIST     of leak, many, pending, first, overlap, split, inter, spawn (default all)
  *   --cycles N       dup, Allreduce, free for `leak` (default 2000)
  *   --alive N        communicators for `many` (default 200)
+ *   --share BYTES    the most shared memory that a process may hold (default 128 MiB)
  */
 #include "fourops.h"
 #include <dirent.h>
+#include <sys/stat.h>
 
 static char *program;
 
 /* ---------------------------------------------------------------- what a process holds */
 
 struct holdings {
-    long resident_kib;
+    long resident_kib, own_shared_kib; /* the latter in files of its own that others map */
     int descriptors, shared_files;
 };
 
@@ -30,9 +32,28 @@ static int entries(const char *folder)
     return n;
 }
 
+/* Of the open files whose names have this in them. */
+static long held_kib(const char *name)
+{
+    long kib = 0;
+    DIR *d = opendir("/proc/self/fd");
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        char link[64], target[512];
+        struct stat data;
+        snprintf(link, sizeof link, "/proc/self/fd/%.20s", e->d_name);
+        ssize_t length = readlink(link, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        if (strstr(target, name) && !stat(link, &data))
+            kib += data.st_blocks / 2;
+    }
+    if (d)
+        closedir(d);
+    return kib;
+}
+
 static struct holdings holdings(void)
 {
-    struct holdings h = {0, entries("/proc/self/fd"), 0};
+    struct holdings h = {.own_shared_kib = held_kib("coll_rust"), .descriptors = entries("/proc/self/fd")};
     char line[256];
     FILE *f = fopen("/proc/self/status", "r");
     while (f && fgets(line, sizeof line, f))
@@ -50,6 +71,7 @@ static struct holdings holdings(void)
 
 static void cycle(int n)
 {
+    static int data[1000];
     for (int i = 0; i < n; i++) {
         MPI_Comm dup;
         int one = test_rank + i, sum = 0;
@@ -59,13 +81,19 @@ static void cycle(int n)
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, dup);
         check(sum == test_size * i + test_size * (test_size - 1) / 2, "Allreduce on duplicate %d: got %d, expected %d", i, sum,
               test_size * i + test_size * (test_size - 1) / 2);
+        for (int j = 0; i % 5 == 0 && j < ARRAY_LEN(data); j++) /* some use queues, too */
+            data[j] = test_rank == i % test_size ? i + j : -1;
+        if (i % 5 == 0) {
+            MPI_Bcast(data, ARRAY_LEN(data), MPI_INT, i % test_size, dup);
+            check(data[0] == i && data[999] == i + 999, "Bcast on duplicate %d: got %d and %d", i, data[0], data[999]);
+        }
         MPI_Comm_free(&dup);
     }
 }
 
 static void leak(int cycles)
 {
-    enum { WARM = 300, TOLERANCE_KIB = 3000 };
+    enum { WARM = 300, TOLERANCE_KIB = 3000, SHARED_KIB = 64 }; /* what others are through with is taken back a little later */
     cycle(WARM);
     MPI_Barrier(MPI_COMM_WORLD);
     struct holdings before = holdings();
@@ -77,13 +105,15 @@ static void leak(int cycles)
           before.resident_kib, after.resident_kib);
     check(after.descriptors == before.descriptors, "%d cycles: open files went from %d to %d", cycles, before.descriptors,
           after.descriptors);
+    check(after.own_shared_kib - before.own_shared_kib <= SHARED_KIB, "%d cycles: own shared memory grew from %ld to %ld KiB", cycles,
+          before.own_shared_kib, after.own_shared_kib);
     check(after.shared_files <= before.shared_files, "%d cycles: mappings of /dev/shm went from %d to %d", cycles, before.shared_files,
           after.shared_files);
 }
 
 /* ---------------------------------------------------------------- many, pending */
 
-static void many(int alive)
+static void many(int alive, long share)
 {
     MPI_Comm *comms = malloc(sizeof *comms * (size_t)alive);
     for (int i = 0; i < alive; i++) {
@@ -99,6 +129,9 @@ static void many(int alive)
         doing("operations on communicator %d of %d", i, alive);
         all_four(comms[i], 50, i, "many communicators");
     }
+    long held = holdings().own_shared_kib;
+    doing("many: %d communicators", alive);
+    check(held <= share / 1024, "%d communicators: %ld KiB of own shared memory, allowed are %ld", alive, held, share / 1024);
     for (int i = 0; i < alive; i++) {
         doing("freeing communicator %d of %d", i, alive);
         MPI_Comm_free(&comms[i]);
@@ -346,7 +379,7 @@ int main(int argc, char **argv)
     if (in_list(parts, "leak"))
         leak((int)option_number(argc, argv, "--cycles", 2000));
     if (in_list(parts, "many"))
-        many((int)option_number(argc, argv, "--alive", 200));
+        many((int)option_number(argc, argv, "--alive", 200), option_number(argc, argv, "--share", 128 << 20));
     if (in_list(parts, "pending"))
         pending();
     if (in_list(parts, "first"))

@@ -11,6 +11,7 @@ use super::comm::Comm;
 use super::data::Datatype;
 use super::glue::{self, ompi_op_t};
 use super::kind::Kind;
+use super::pool;
 use super::team::Slot;
 use crate::endpoint::Result;
 use crate::shm::layout::LINE;
@@ -97,7 +98,11 @@ async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn
     if !call.op.is_null() && !team.fits(call.units().info.extent as usize) {
         return Ok(None);
     }
-    team.open(slot.number(), 0, needs_queue(call, team.size())).await
+    let turn = team.open(slot.number(), 0, needs_queue(call, team.size())).await?;
+    if turn.is_none() {
+        pool::tell_refusal();
+    }
+    Ok(turn)
 }
 
 /// Whether a call may move more than lines hold; the same on all ranks.
