@@ -160,7 +160,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             turn.wrote(member, round + 1).await?;
             if plan.is_short(len) {
                 // SAFETY: published, and a share holds so much.
-                unsafe { copy::unpack(&block, 0, len, plan.rooms(member).at(&turn, me, len), false) }?;
+                unsafe { copy::unpack(&block, 0, len, plan.rooms(member).at(turn, me, len), false) }?;
                 continue;
             }
             let from = turn.slot(member, round).wrapping_add(plan.slot(member).at(me));
