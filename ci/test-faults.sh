@@ -322,6 +322,33 @@ if unshare -Uc true 2>/dev/null; then
 else
     echo "        (no user name space: no rank is in another one)"
 fi
+# Two ranks spin only if each of them has a processor for itself, whatever the node has.
+bare=("$mpiexec" --oversubscribe --bind-to none --mca btl "$btl" --mca coll_rust_verbose 2)
+processors=$(taskset -cp $$ | sed 's/.*: //;s/[,-]/ /g')
+one=${processors%% *} other=${processors##* }
+survive "two ranks on one processor" 'which take turns on fewer processors' -- taskset -c "$one" "${bare[@]}" -n 2 "$scratch/hello"
+survive "two ranks bound to one processor" 'which take turns on fewer processors' -- \
+    "${bare[@]}" -n 1 taskset -c "$one" "$scratch/hello" : -n 1 taskset -c "$one" "$scratch/hello"
+if [ "$one" != "$other" ]; then
+    survive "two ranks bound to a processor each" 'with as many processors' -- \
+        "${bare[@]}" -n 1 taskset -c "$one" "$scratch/hello" : -n 1 taskset -c "$other" "$scratch/hello"
+fi
+for folder in /sys/fs/cgroup /sys/fs/cgroup/cpu; do
+    group=$folder/coll_rust.$$
+    mkdir "$group" 2>/dev/null || continue
+    # By the version of control groups. (A plain folder is no control group.)
+    quota=$group/cpu.cfs_quota_us text=150000
+    [ ! -e "$group/cpu.max" ] || quota=$group/cpu.max text="150000 100000"
+    if [ -e "$quota" ] && echo "$text" >"$quota" 2>/dev/null; then
+        # shellcheck disable=SC2016 # for the inner shell
+        survive "two ranks with a quota of one and a half processors" 'which take turns on fewer processors' -- \
+            sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "${bare[@]}" -n 2 "$scratch/hello"
+    fi
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        rmdir "$group" 2>/dev/null && break
+        sleep 0.2
+    done
+done
 for np in 2 4; do
     survive "5000 communicators, and 1000 at a time, of $np ranks" '' -- \
         "${mpirun[@]}" -n $np "$scratch/comms" --parts leak,many --cycles 5000 --alive 1000 --share $(((256 << 20) / np))

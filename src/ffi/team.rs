@@ -14,6 +14,7 @@ use crate::params::Shm;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
 use crate::shm::team::{Config, Team};
+use crate::sync::cores::{ROOM_BYTES, Room, take_turns};
 use crate::sync::wait::Waiting;
 use crate::topo::Level;
 use std::future::poll_fn;
@@ -143,8 +144,13 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
     // Known already. An error between the handshake and the team would leave the others alone.
     let cores = comm.place().map_err(Error::Mpi)?.cores();
     for attempt in 0..pool::attempts(shm) {
-        if let Some(group) = handshake(ep, shm, attempt).await? {
-            return Ok(Some(Team::new(Box::new(group), config(shm, comm.size() as usize, cores))));
+        if let Some((group, take_turns)) = handshake(ep, shm, attempt).await? {
+            let crowded = take_turns || (cores > 0 && comm.size() as usize > cores);
+            if comm.rank() == 0 {
+                let how = if crowded { "which take turns on fewer" } else { "with as many" };
+                startup::remark(&format!("shared memory: {} processes, {how} processors", comm.size()));
+            }
+            return Ok(Some(Team::new(Box::new(group), config(shm, crowded))));
         }
     }
     if comm.rank() == 0 {
@@ -155,13 +161,13 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
     Ok(None)
 }
 
-fn config(shm: &Shm, members: usize, cores: usize) -> Config {
+fn config(shm: &Shm, crowded: bool) -> Config {
     let built_in = Config::default();
     Config {
         fragment: shm.fragment_size.unwrap_or(built_in.fragment),
         fragments: shm.fragments.unwrap_or(built_in.fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
-        waiting: Waiting { mode: shm.wait, crowded: cores > 0 && members > cores, ..built_in.waiting },
+        waiting: Waiting { mode: shm.wait, crowded, ..built_in.waiting },
         ..built_in
     }
 }
@@ -170,7 +176,11 @@ fn config(shm: &Shm, members: usize, cores: usize) -> Config {
 const ATTACHED: u8 = 1;
 const CAN_READ: u8 = 2;
 
-async fn handshake(ep: &HostEndpoint, shm: &Shm, attempt: usize) -> Result<Option<Group>> {
+/// What a process reports besides: what it may use of the node's processors.
+const REPORT: usize = 1 + ROOM_BYTES;
+
+/// The group, if all have attached all, and whether its processes have to take turns on the processors that they may use.
+async fn handshake(ep: &HostEndpoint, shm: &Shm, attempt: usize) -> Result<Option<(Group, bool)>> {
     let mut draft = pool::get(shm, attempt).and_then(|pool| said(pool.prepare(shm.zero_copy)));
     let hello = draft.as_ref().map_or(Hello::UNABLE, Draft::hello);
     let phase = 4 * attempt as u8;
@@ -185,14 +195,20 @@ async fn handshake(ep: &HostEndpoint, shm: &Shm, attempt: usize) -> Result<Optio
             status |= CAN_READ;
         }
     }
-    let agreed = allgather(ep, phase + 2, [status]).await?.iter().fold(ATTACHED | CAN_READ, |all, [one]| all & one);
+    let mut report = [0; REPORT];
+    report[0] = status;
+    report[1..].copy_from_slice(&Room::own().encode());
+    let reports = allgather(ep, phase + 2, report).await?;
+    let agreed = reports.iter().fold(ATTACHED | CAN_READ, |all, report| all & report[0]);
     let Some(draft) = draft else { return Ok(None) };
     if agreed & ATTACHED == 0 {
         draft.give_up();
         return Ok(None);
     }
     // It is attached, so this cannot fail.
-    draft.confirm(agreed & CAN_READ != 0).map(Some).map_err(|_| Error::Mpi(CR_ERR_INTERN as i32))
+    let group = draft.confirm(agreed & CAN_READ != 0).map_err(|_| Error::Mpi(CR_ERR_INTERN as i32))?;
+    let rooms: Vec<_> = reports.iter().filter_map(|report| report.last_chunk().map(Room::decode)).collect();
+    Ok(Some((group, take_turns(&rooms))))
 }
 
 /// What succeeded; a failure is told at verbose level 2.

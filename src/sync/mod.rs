@@ -1,6 +1,8 @@
 //! Atomics and waiting: the only place that knows whether a model checker runs.
 
 pub mod atomic;
+#[cfg(not(loom))]
+pub mod cores;
 pub mod futex;
 #[cfg(loom)]
 pub mod model;

@@ -12,7 +12,7 @@ pub const LONGEST_SLEEP_NS: u32 = 1_000_000;
 /// What a blocking operation does while it waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Spin; sleep where there are more processes than cores.
+    /// Spin; sleep where there are more processes than cores that they may use.
     #[default]
     Auto,
     /// Spin for ever.
@@ -53,7 +53,7 @@ impl fmt::Display for Mode {
 pub struct Waiting {
     /// What to do.
     pub mode: Mode,
-    /// There are more processes than cores.
+    /// There are more processes than cores that they may use.
     pub crowded: bool,
     /// Looks at a word within one poll of a blocking operation.
     pub spin: u32,

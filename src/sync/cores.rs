@@ -1,0 +1,274 @@
+//! Whether the members of a group can all run at the same time: what the processes of one node may use of its processors.
+//!
+//! A process may run on the processors of its affinity mask, and so long as its control group's quota of time lasts (cgroups(7)). Ranks that
+//! are bound to a core each have small masks, and still a processor each; so what counts is whether the members can be given different ones.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Processors that a mask can name.
+const PROCESSORS: usize = 1024;
+const WORDS: usize = PROCESSORS / 64;
+
+/// Bytes of an encoded [`Room`].
+pub const ROOM_BYTES: usize = 8 * (WORDS + 3);
+
+/// What one process may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// The processors that it may run on, as bits.
+    mask: [u64; WORDS],
+    /// Processors' worth of time that the processes of its control group have together, in thousandths; `u64::MAX`: no limit.
+    quota: u64,
+    /// Which control group that is: device and inode.
+    group: [u64; 2],
+}
+
+impl Room {
+    /// All there is: where nothing is known.
+    pub const ANY: Room = Room { mask: [u64::MAX; WORDS], quota: u64::MAX, group: [0; 2] };
+
+    /// The caller's process: the mask of its first thread, and the tightest quota of its control group and those above, as it was when that was
+    /// first asked.
+    pub fn own() -> Room {
+        static QUOTA: OnceLock<Option<(u64, [u64; 2])>> = OnceLock::new();
+        let (quota, group) = QUOTA.get_or_init(quota).unwrap_or((u64::MAX, [0; 2]));
+        Room { mask: mask().unwrap_or(Room::ANY.mask), quota, group }
+    }
+
+    /// As bytes, for others of the same node.
+    pub fn encode(&self) -> [u8; ROOM_BYTES] {
+        let mut bytes = [0; ROOM_BYTES];
+        let words = self.mask.iter().chain([&self.quota]).chain(&self.group);
+        bytes.chunks_exact_mut(8).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
+        bytes
+    }
+
+    /// From bytes.
+    pub fn decode(bytes: &[u8; ROOM_BYTES]) -> Room {
+        let mut words = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word));
+        let mut next = || words.next().unwrap_or(0);
+        Room { mask: std::array::from_fn(|_| next()), quota: next(), group: [next(), next()] }
+    }
+}
+
+/// Whether processes with these rooms have to take turns: they cannot be given a processor each, or those of one control group are more than
+/// its quota lasts for. The same wherever the same rooms are known in the same order.
+pub fn take_turns(rooms: &[Room]) -> bool {
+    let sharing = |room: &Room| rooms.iter().filter(|other| other.group == room.group).count() as u64;
+    rooms.iter().any(|room| room.quota != u64::MAX && sharing(room).saturating_mul(1000) > room.quota)
+        || !have_each_one(rooms)
+}
+
+/// Whether there is a processor for each: a matching, by augmenting paths (Kuhn 1955). At most rooms · processors steps for each room; one step
+/// for each where masks are all alike or have nothing in common.
+fn have_each_one(rooms: &[Room]) -> bool {
+    let mut owners: Vec<Option<usize>> = vec![None; PROCESSORS];
+    rooms.len() <= PROCESSORS && (0..rooms.len()).all(|new| place(rooms, &mut owners, new))
+}
+
+/// Gives room `new` a processor, for which others may have to move on.
+fn place(rooms: &[Room], owners: &mut [Option<usize>], new: usize) -> bool {
+    let mask = |room: usize| (0..PROCESSORS).filter(move |p| rooms[room].mask[p / 64] >> (p % 64) & 1 != 0);
+    // Breadth first: who wants this processor of its owner's.
+    let mut wanted_by: Vec<Option<usize>> = vec![None; PROCESSORS];
+    let mut queue = vec![(new, None)];
+    let mut at = 0;
+    while let Some(&(mut room, mut held)) = queue.get(at) {
+        at += 1;
+        if let Some(mut free) = mask(room).find(|&p| owners[p].is_none()) {
+            // Everybody on the way here moves on.
+            loop {
+                owners[free] = Some(room);
+                let Some(left) = held else { return true };
+                let Some(next) = wanted_by[left] else { return true };
+                free = left;
+                room = next;
+                held = queue.iter().find(|&&(queued, _)| queued == room).and_then(|&(_, held)| held);
+            }
+        }
+        for processor in mask(room) {
+            if let (None, Some(owner)) = (wanted_by[processor], owners[processor]) {
+                wanted_by[processor] = Some(room);
+                queue.push((owner, Some(processor)));
+            }
+        }
+    }
+    false
+}
+
+/// The affinity mask of the process' first thread.
+fn mask() -> Option<[u64; WORDS]> {
+    let mut mask = [0_u64; WORDS];
+    let process = std::process::id() as libc::pid_t;
+    // SAFETY: the kernel writes at most so many bytes; an array of words is as good as the structure.
+    let code = unsafe { libc::sched_getaffinity(process, size_of_val(&mask), (&raw mut mask).cast()) };
+    // A machine with more processors than that is an error.
+    (code == 0 && mask.iter().any(|&word| word != 0)).then_some(mask)
+}
+
+/// The tightest quota of the caller's control groups, and which has it: of equal ones, the outermost.
+fn quota() -> Option<(u64, [u64; 2])> {
+    let (groups, mounts) =
+        (fs::read_to_string("/proc/self/cgroup").ok()?, fs::read_to_string("/proc/self/mountinfo").ok()?);
+    let limits = folders(&groups, &mounts).into_iter().filter_map(|folder| {
+        let quota = limit(|name| fs::read_to_string(folder.join(name)).ok())?;
+        let data = fs::metadata(&folder).ok()?;
+        Some((quota, [data.dev(), data.ino()]))
+    });
+    limits.min_by_key(|&(quota, _)| quota)
+}
+
+/// Thousandths of a processor that a control group has, by its files (version 2, then version 1).
+fn limit(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let (quota, period) = match read("cpu.max") {
+        Some(text) => {
+            let (quota, period) = text.trim().split_once(' ')?;
+            (number(quota)?, number(period)?)
+        }
+        None => (number(&read("cpu.cfs_quota_us")?)?, number(&read("cpu.cfs_period_us")?)?),
+    };
+    quota.checked_mul(1000)?.checked_div(period)
+}
+
+/// The folders of the control groups that may limit a process' time, each after those above it. `groups` and `mounts` as
+/// /proc/self/cgroup and /proc/self/mountinfo have them.
+fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for group in groups.lines() {
+        let mut fields = group.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        if !controllers.is_empty() && !controllers.split(',').any(|c| c == "cpu") {
+            continue;
+        }
+        for mount in mounts.lines() {
+            let Some((place, system)) = mount.split_once(" - ") else { continue };
+            let (place, system): (Vec<_>, Vec<_>) = (place.split(' ').collect(), system.split(' ').collect());
+            let (&[_, _, _, root, point, ..], &[kind, _, options, ..]) = (&place[..], &system[..]) else { continue };
+            let is_it = match controllers.is_empty() {
+                true => kind == "cgroup2",
+                false => kind == "cgroup" && options.split(',').any(|o| o == "cpu"),
+            };
+            if is_it {
+                // What is mounted may be a part of the tree (containers).
+                let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+                let mut chain: Vec<_> = below.ancestors().map(|part| Path::new(point).join(part)).collect();
+                chain.reverse();
+                folders.extend(chain);
+                break;
+            }
+        }
+    }
+    folders
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn on(processors: &[usize]) -> Room {
+        let mut room = Room { mask: [0; WORDS], ..Room::ANY };
+        processors.iter().for_each(|&p| room.mask[p / 64] |= 1 << (p % 64));
+        room
+    }
+
+    fn within(quota: u64, group: u64) -> Room {
+        Room { quota, group: [1, group], ..Room::ANY }
+    }
+
+    #[test]
+    fn bound_to_a_core_each_is_not_crowded() {
+        assert!(!take_turns(&[on(&[0]), on(&[1]), on(&[700])]));
+        assert!(take_turns(&[on(&[0]), on(&[1]), on(&[0])]));
+        assert!(!take_turns(&[Room::ANY; 64]));
+        assert!(take_turns(&[on(&[3, 4]); 3]));
+        assert!(!take_turns(&[on(&[3, 4]); 2]));
+    }
+
+    #[test]
+    fn the_union_may_be_large_enough_and_still_two_share_a_core() {
+        assert!(take_turns(&[on(&[0]), on(&[0]), on(&[1, 2, 3])]));
+        // The first would take what the others need.
+        assert!(!take_turns(&[on(&[0, 1, 2]), on(&[0, 1]), on(&[0])]));
+        assert!(!take_turns(&[on(&[0, 1]), on(&[0, 2]), on(&[0, 3]), on(&[0]), on(&[3, 4])]));
+        assert!(take_turns(&[on(&[0, 1]), on(&[0, 2]), on(&[1, 2]), on(&[0, 1, 2]), on(&[3, 4])]));
+    }
+
+    /// Against Hall's condition: any set of rooms has as many processors as rooms.
+    #[test]
+    fn as_hall_says() {
+        let mut state = 7_u64;
+        let mut random = move |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        let mut crowded = 0;
+        for _ in 0..2000 {
+            let rooms: Vec<_> = (0..1 + random(6))
+                .map(|_| Room {
+                    mask: std::array::from_fn(|w| if w == 0 { random(64) & random(64) | 1 << random(6) } else { 0 }),
+                    ..Room::ANY
+                })
+                .collect();
+            let hall = (1..1_usize << rooms.len()).all(|set| {
+                let union = (0..rooms.len()).filter(|i| set >> i & 1 != 0).fold(0, |all, i| all | rooms[i].mask[0]);
+                union.count_ones() >= set.count_ones()
+            });
+            assert_eq!(take_turns(&rooms), !hall, "{rooms:?}");
+            crowded += usize::from(!hall);
+        }
+        assert!((100..1900).contains(&crowded), "{crowded}");
+    }
+
+    #[test]
+    fn quotas_are_shared_by_those_of_one_control_group() {
+        assert!(take_turns(&[within(1500, 1); 2]));
+        assert!(!take_turns(&[within(2000, 1); 2]));
+        assert!(!take_turns(&[within(1000, 1), within(1000, 2)]));
+        assert!(take_turns(&[within(500, 1), Room::ANY]));
+    }
+
+    #[test]
+    fn limits_are_read_in_both_versions() {
+        let two = |text: &'static str| move |name: &str| (name == "cpu.max").then(|| text.to_owned());
+        assert_eq!(limit(two("150000 100000\n")), Some(1500));
+        assert_eq!(limit(two("max 100000\n")), None);
+        let one = |quota: &'static str| {
+            move |name: &str| match name {
+                "cpu.cfs_quota_us" => Some(quota.to_owned()),
+                "cpu.cfs_period_us" => Some("50000\n".to_owned()),
+                _ => None,
+            }
+        };
+        assert_eq!(limit(one("100000\n")), Some(2000));
+        assert_eq!(limit(one("-1\n")), None);
+        assert_eq!(limit(|_| None), None);
+    }
+
+    #[test]
+    fn control_groups_are_found() {
+        let mounts = "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n\
+                      31 23 0:27 /docker/ab /cg/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n\
+                      32 23 0:28 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n";
+        let paths = |groups| folders(groups, mounts).iter().map(|f| f.display().to_string()).collect::<Vec<_>>();
+        assert_eq!(paths("0::/a/b\n"), ["/sys/fs/cgroup/", "/sys/fs/cgroup/a", "/sys/fs/cgroup/a/b"]);
+        assert_eq!(paths("5:cpuset:/x\n4:cpu,cpuacct:/docker/ab/c\n"), ["/cg/cpu,cpuacct/", "/cg/cpu,cpuacct/c"]);
+        assert_eq!(paths("4:cpu,cpuacct:/elsewhere\n"), ["/cg/cpu,cpuacct/"]);
+    }
+
+    #[test]
+    fn rooms_travel() {
+        for room in [Room::ANY, on(&[5, 1023]), within(777, 9)] {
+            assert_eq!(Room::decode(&room.encode()), room);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the system")]
+    fn the_caller_has_room() {
+        assert!(Room::own().mask.iter().any(|&word| word != 0));
+    }
+}
