@@ -11,6 +11,7 @@ mod properties {
     mod barrier;
     mod bcast;
     mod blocks;
+    mod bundles;
     mod composed;
     mod composition;
     mod data;

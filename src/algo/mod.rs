@@ -79,7 +79,12 @@ impl<'a, E: Endpoint> Stage<'a, E> {
 
     /// The same group with the tag of the next phase, for an algorithm of two phases.
     pub fn second(&self) -> Stage<'a, E> {
-        Stage { tag: Tag { phase: self.tag.phase + 1, ..self.tag }, ..*self }
+        self.phase(1)
+    }
+
+    /// The same group with the tag so many phases later.
+    pub fn phase(&self, later: u8) -> Stage<'a, E> {
+        Stage { tag: Tag { phase: self.tag.phase + later, ..self.tag }, ..*self }
     }
 
     /// Posts a send to a member.

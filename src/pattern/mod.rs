@@ -5,6 +5,7 @@
 
 pub mod blocks;
 pub mod bruck;
+pub mod bundles;
 pub mod chunks;
 pub mod knomial;
 pub mod lengths;

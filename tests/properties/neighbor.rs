@@ -10,9 +10,9 @@ use coll_rust::sim::{Rng, SimBlocks, Stats, World};
 
 /// A graph, as every member gives its part of it.
 #[derive(Clone, Debug)]
-struct Graph {
-    destinations: Vec<Vec<usize>>,
-    sources: Vec<Vec<usize>>,
+pub(super) struct Graph {
+    pub(super) destinations: Vec<Vec<usize>>,
+    pub(super) sources: Vec<Vec<usize>>,
 }
 
 fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
@@ -21,7 +21,7 @@ fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
 
 impl Graph {
     /// `count` random edges; lists in any order.
-    fn random(rng: &mut Rng, size: usize, count: usize) -> Graph {
+    pub(super) fn random(rng: &mut Rng, size: usize, count: usize) -> Graph {
         let mut graph = Graph { destinations: vec![Vec::new(); size], sources: vec![Vec::new(); size] };
         for _ in 0..count {
             // Some edges again and again, and every tenth to oneself.
@@ -36,7 +36,7 @@ impl Graph {
         graph
     }
 
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.sources.len()
     }
 
@@ -48,19 +48,19 @@ impl Graph {
         (to, same.clone().nth(earlier).expect("an edge has two ends"))
     }
 
-    fn neighbors(&self, member: usize) -> Neighbors {
+    pub(super) fn neighbors(&self, member: usize) -> Neighbors {
         Neighbors::listed(member, self.size(), &self.destinations[member], &self.sources[member])
     }
 
     /// Lengths of every member's blocks to send, with many of them zero.
-    fn lengths(&self, rng: &mut Rng, most: usize) -> Vec<Vec<usize>> {
+    pub(super) fn lengths(&self, rng: &mut Rng, most: usize) -> Vec<Vec<usize>> {
         let lens =
             |list: &Vec<usize>| list.iter().map(|_| rng.below(most) * (rng.below(4) + 2) / 4 * rng.below(2)).collect();
         self.destinations.iter().map(lens).collect()
     }
 
     /// What every member receives where `data` is sent.
-    fn result(&self, data: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
+    pub(super) fn result(&self, data: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
         let mut all: Vec<Vec<Vec<u8>>> = self.sources.iter().map(|list| vec![Vec::new(); list.len()]).collect();
         for (from, blocks) in data.iter().enumerate() {
             for (slot, block) in blocks.iter().enumerate() {
