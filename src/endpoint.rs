@@ -54,6 +54,12 @@ impl Span {
         }
     }
 
+    /// The same memory as bytes. For units without gaps.
+    #[inline]
+    pub fn bytes(self) -> Span {
+        Span { ptr: self.ptr, len: self.len * self.extent.unsigned_abs(), extent: 1 }
+    }
+
     /// Address of the first unit's origin.
     #[inline]
     pub fn ptr(self) -> *mut u8 {
@@ -169,6 +175,27 @@ pub trait Stream: Sync {
     fn pack(&self, at: usize, to: Span) -> Result<()>;
     /// Reads bytes `at..at + from.len()` of the stream from `from`.
     fn unpack(&self, at: usize, from: Span) -> Result<()>;
+}
+
+/// A span of bytes.
+impl Stream for Span {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        Span::len(*self)
+    }
+
+    #[inline(always)]
+    fn direct(&self) -> Option<Span> {
+        Some(*self)
+    }
+
+    fn pack(&self, _: usize, _: Span) -> Result<()> {
+        Ok(()) // never called: `direct` says so
+    }
+
+    fn unpack(&self, _: usize, _: Span) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The user's data of an operation that moves a block of bytes per member: each block is the packed stream of its own

@@ -22,12 +22,13 @@
 //!    created.
 //!
 //! A communicator whose processes share a node does without most of that: `ffi::shared` runs the operations of [`shm`], `async fn`s too,
-//! over a queue of fragments per process; plain blocking calls get there straight from the export.
+//! over a queue of fragments per process; plain blocking calls get there straight from the export. On several nodes, [`hier`] does at the
+//! level of the node what they do, by [`shm::node`].
 //!
 //! # Layers
 //!
 //! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} → {[`pattern`],
-//! [`topo`]} → [`endpoint`], and `ffi` → [`shm`] → {[`sync`], [`endpoint`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the
+//! [`topo`]} → [`endpoint`], and {`ffi`, [`hier`]} → [`shm`] → {[`sync`], [`endpoint`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the
 //! simulator copies memory); everything else forbids it, and everything but `ffi` is free of MPI.
 //!
 //! # Rules that keep it right

@@ -29,8 +29,8 @@ pub struct Comm {
     config: &'static Config,
     place: OnceLock<Result<Placement, i32>>,
     plans: Mutex<Plans>,
-    /// For each operation, unordered and ordered, the plan used last (null: none yet).
-    last: [AtomicPtr<Plan>; 2 * Kind::COUNT],
+    /// For each operation, unordered and ordered, without and with the node as one group, the plan used last (null: none yet).
+    last: [AtomicPtr<Plan>; 4 * Kind::COUNT],
     /// Of the operations on it.
     pub identities: Identities,
     /// Rooted calls so far, for flow control.
@@ -39,9 +39,9 @@ pub struct Comm {
     directed: AtomicU32,
     /// None without a process topology; looked up by the first neighbourhood call.
     neighborhood: OnceLock<Option<Neighborhood>>,
-    /// Its processes, where they share memory.
+    /// Its processes on this node, where they share memory.
     pub team: Maker,
-    shared: OnceLock<bool>,
+    sharing: OnceLock<Sharing>,
     /// The operations, by number, whose calls may try the team at once.
     quick: AtomicU32,
 }
@@ -56,6 +56,17 @@ struct Plans {
     hierarchies: SmallVec<[(LevelSpec, bool, Arc<Hierarchy>); 2]>,
     /// Never removed before the communicator goes: `Comm::last` and callers refer to them.
     plans: Vec<Arc<Plan>>,
+}
+
+/// Which processes could share memory. The same on all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// None.
+    Nobody,
+    /// Those of each node, which are several on some.
+    Nodes,
+    /// All: they are on one node.
+    All,
 }
 
 /// The caller's groups in a hierarchy of the communicator.
@@ -108,7 +119,7 @@ impl Comm {
             directed: AtomicU32::new(0),
             neighborhood: OnceLock::new(),
             team: Maker::default(),
-            shared: OnceLock::new(),
+            sharing: OnceLock::new(),
             quick: AtomicU32::new(0),
         }
     }
@@ -145,20 +156,30 @@ impl Comm {
         self.neighborhood.get_or_init(|| Neighborhood::find(self)).as_ref()
     }
 
-    /// Whether its processes could share memory: one node, one job, and the parameters allow it. The same on all ranks.
-    /// (Calls that would find no answer have been refused: see [`find_shared`](Comm::find_shared).)
+    /// Whether all of its processes could share memory: one node, one job, and the parameters allow it. The same on all ranks.
+    /// (Calls that would find no answer have been refused: see [`find_sharing`](Comm::find_sharing).)
     pub fn is_shared(&self) -> bool {
-        self.find_shared().unwrap_or(false)
+        matches!(self.find_sharing(), Ok(Sharing::All))
     }
 
-    /// As [`is_shared`](Comm::is_shared); an error where this process cannot tell: it must not go another way than the others.
-    pub fn find_shared(&self) -> Result<bool, i32> {
-        if let Some(&known) = self.shared.get() {
+    /// Whether the processes of its nodes could share memory, of each node by themselves. The same on all ranks.
+    pub fn is_shared_in_nodes(&self) -> bool {
+        matches!(self.find_sharing(), Ok(Sharing::Nodes))
+    }
+
+    /// Who could share memory; an error where this process cannot tell: it must not go another way than the others.
+    pub fn find_sharing(&self) -> Result<Sharing, i32> {
+        if let Some(&known) = self.sharing.get() {
             return Ok(known);
         }
         let allowed = self.config.shm.limit > 0 && !self.is_of_several_jobs();
-        let found = allowed && self.place()?.local().len() == self.size as usize;
-        Ok(*self.shared.get_or_init(|| found))
+        let found = match self.place()?.nodes() {
+            _ if !allowed => Sharing::Nobody,
+            1 => Sharing::All,
+            nodes if nodes == self.size as usize => Sharing::Nobody,
+            _ => Sharing::Nodes,
+        };
+        Ok(*self.sharing.get_or_init(|| found))
     }
 
     /// There is a team, or will never be one: calls need not ask any more.
@@ -178,7 +199,13 @@ impl Comm {
 
     /// The groups for an operation. `ordered`: groups of consecutive ranks only.
     pub fn plan(&self, kind: Kind, ordered: bool, root: Option<Rank>) -> Result<PlanRef<'_>, i32> {
-        let last = &self.last[2 * kind as usize + usize::from(ordered)];
+        self.plan_over(kind, ordered, false, root)
+    }
+
+    /// The same; `in_node`: the caller's node is one group, whatever is
+    /// inside (what is above does not depend on it).
+    pub fn plan_over(&self, kind: Kind, ordered: bool, in_node: bool, root: Option<Rank>) -> Result<PlanRef<'_>, i32> {
+        let last = &self.last[4 * kind as usize + 2 * usize::from(in_node) + usize::from(ordered)];
         // SAFETY: null, or a plan of `self.plans`, which lives as long as the communicator. SYNC(the plan's contents): stored
         // with release below.
         if let Some(plan) = unsafe { last.load(Ordering::Acquire).as_ref() }
@@ -186,7 +213,11 @@ impl Comm {
         {
             return Ok(PlanRef::Kept(plan));
         }
-        let found = self.plan_for(self.levels(kind), ordered, root)?;
+        let levels = self.levels(kind);
+        let found = match in_node {
+            true => self.plan_for(&levels.from_node_up(), ordered, root)?,
+            false => self.plan_for(levels, ordered, root)?,
+        };
         if let PlanRef::Kept(plan) = &found {
             // SYNC(the plan's contents): read with acquire above.
             last.store(ptr::from_ref(*plan).cast_mut(), Ordering::Release);

@@ -10,6 +10,7 @@ use super::comm::Comm;
 use super::counters;
 use super::glue::{self, CR_ERR_INTERN, CR_ERR_NO_MEM, cr_call, ompi_request_t};
 use super::guard;
+use super::host::take_awaited;
 use super::identity::Ticket;
 use super::kind::{Kind, Mode};
 use super::operation::{self, PASS};
@@ -221,7 +222,7 @@ impl List {
 /// As for [`Call::new`].
 #[inline(always)]
 pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, mode: Mode) -> std::result::Result<Call, i32> {
-    comm.find_shared()?;
+    comm.find_sharing()?;
     if let Some(kind) = Kind::from_number(call.kind)
         && is_below(comm, kind)
     {
@@ -252,7 +253,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
             // Open MPI calls these in another order on each rank.
             let in_order = !call.is_like_agreement() && shared::is_eligible(comm, &call);
             let slot = in_order.then(|| Slot::Nonblocking(comm.team.number()));
-            let synchronise = !in_order && comm.synchronises(&call);
+            let synchronise = !(in_order && comm.is_shared()) && comm.synchronises(&call);
             Some(Identity { ticket: Some(ticket), slot, first_tag: ticket.first_tag, synchronise })
         }
     };
@@ -347,12 +348,10 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     }
     // Others may have come through `quick`, which counts nothing: tags and the place in flow control only matter where there is no shared
     // memory, and are taken when that is known.
-    let (slot, first_tag, synchronise) = match shared::is_eligible(comm, &call) {
-        true => (Some(Slot::Blocking), None, false),
-        false => {
-            let first_tag = comm.identities.blocking(call.kind);
-            (None, Some(first_tag), comm.synchronises(&call))
-        }
+    let slot = shared::is_eligible(comm, &call).then_some(Slot::Blocking);
+    let (first_tag, synchronise) = match slot.is_some() && comm.is_shared() {
+        true => (None, false),
+        false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(&call)),
     };
     drive(operation::run(comm, &call, slot, first_tag, synchronise), || comm.team.get())
         .map_or_else(operation::code, |()| 0)
@@ -372,6 +371,9 @@ pub fn drive<'t>(future: impl Future<Output = Result<()>>, team: impl Fn() -> Op
             Poll::Pending => unsafe { glue::cr_progress() },
         }
         if let Some(team) = team() {
+            if take_awaited() {
+                team.note_messages();
+            }
             team.pause(&mut patience);
         }
     }

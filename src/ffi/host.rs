@@ -18,6 +18,7 @@ use std::cell::UnsafeCell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,14 @@ const ALIGN: usize = 64;
 
 /// How long an operation that failed waits for its messages.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Some operation has looked for a message in vain since the last [`take_awaited`].
+static AWAITED: AtomicBool = AtomicBool::new(false);
+
+/// Whether any operation waits for a message: who does must not sleep until something changes in memory.
+pub fn take_awaited() -> bool {
+    AWAITED.load(Ordering::Relaxed) && AWAITED.swap(false, Ordering::Relaxed)
+}
 
 /// Something posted and not yet waited for. A null request is a free place.
 #[derive(Clone, Copy)]
@@ -170,6 +179,7 @@ impl HostEndpoint {
         }
         // SAFETY: the request is ours until it is finished below.
         if unsafe { glue::cr_request_done(entry.request) } == 0 {
+            AWAITED.store(true, Ordering::Relaxed);
             return Poll::Pending;
         }
         let mut bytes = 0;

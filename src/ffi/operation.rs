@@ -8,13 +8,14 @@ use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS};
 use super::host::HostEndpoint;
 use super::kind::Kind;
 use super::neighbor;
-use super::shared::{self, Answer};
+use super::shared::{self, Answer, Part};
 use super::startup;
 use super::team::Slot;
 use crate::algo::reduce::Value;
 use crate::endpoint::{Error, Result, Stream};
 use crate::hier::{self, Job, allreduce::Specs};
 use crate::select::{Reduce, Spec, segment_size};
+use crate::shm::node::Node;
 use crate::topo::{LevelSpec, Shape};
 use std::ptr;
 
@@ -50,11 +51,14 @@ pub async fn run(
     first_tag: Option<i32>,
     mut synchronise: bool,
 ) -> Result<()> {
-    if let Some(slot) = slot {
-        match shared::run(comm, call, slot).await? {
+    let mut part = None;
+    match slot {
+        None => {}
+        Some(slot) if comm.is_shared() => match shared::run(comm, call, slot).await? {
             Answer::Done => return Ok(()),
             Answer::Refused { synchronise: now } => synchronise |= now,
-        }
+        },
+        Some(slot) => part = shared::part(comm, call, slot).await?,
     }
     let first_tag = first_tag.unwrap_or_else(|| comm.identities.blocking(call.kind));
     // Movement works on bytes, reduction on elements.
@@ -66,8 +70,12 @@ pub async fn run(
     if !op.is_null() && !call.intrinsic {
         ep.keep_whole();
     }
-    let result = run_over(&ep, comm, call, synchronise).await;
+    let node = part.as_ref().map(Part::node);
+    let result = run_over(&ep, comm, call, node, synchronise).await;
     if result.is_err() {
+        if let Some(part) = &part {
+            part.fail();
+        }
         ep.settle().await;
     }
     result
@@ -80,22 +88,28 @@ pub(super) fn needed(side: &Option<Side>) -> Result<&Side> {
     side.as_ref().ok_or(UNSUPPORTED)
 }
 
-async fn run_over(ep: &HostEndpoint, comm: &Comm, call: &Call, synchronise: bool) -> Result<()> {
+async fn run_over(
+    ep: &HostEndpoint,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    synchronise: bool,
+) -> Result<()> {
     if call.kind.is_neighbor() {
         return neighbor::run(ep, comm, call, synchronise).await;
     }
     if synchronise {
-        let plan = comm.plan(Kind::Barrier, false, None).map_err(Error::Mpi)?;
-        hier::barrier::synchronise(&job(ep, &plan, comm, Amount::NONE)).await?;
+        let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
+        hier::barrier::synchronise(&Job { node, ..job(ep, &plan, comm, Amount::NONE) }).await?;
     }
     match call.kind {
-        Kind::Bcast => bcast(ep, comm, call).await,
-        Kind::Reduce => reduce(ep, comm, call).await,
-        Kind::Allreduce => allreduce(ep, comm, call).await,
+        Kind::Bcast => bcast(ep, comm, call, node).await,
+        Kind::Reduce => reduce(ep, comm, call, node).await,
+        Kind::Allreduce => allreduce(ep, comm, call, node).await,
         Kind::Barrier => {
-            let plan = comm.plan(Kind::Barrier, false, None).map_err(Error::Mpi)?;
+            let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
             let spec = &comm.config().barrier.algorithm;
-            hier::barrier::barrier(&job(ep, &plan, comm, Amount::NONE), spec).await
+            hier::barrier::barrier(&Job { node, ..job(ep, &plan, comm, Amount::NONE) }, spec).await
         }
         _ => flat::run(ep, comm, call).await,
     }
@@ -126,17 +140,18 @@ pub(super) fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount:
         commutative,
         divisible,
         crowded: plan.shape.crowded,
+        node: None,
     }
 }
 
-async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let config = comm.config();
-    let plan = comm.plan(Kind::Bcast, false, Some(call.root)).map_err(Error::Mpi)?;
+    let plan = comm.plan_over(Kind::Bcast, false, node.is_some(), Some(call.root)).map_err(Error::Mpi)?;
     let stream = HostStream::new(call.units(), call.count(), needed(&call.receive)?.buffer);
     let bytes = stream.len();
     let segment =
         segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape, true).min(config.max_message);
-    let job = job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE });
+    let job = Job { node, ..job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE }) };
     hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, call.is_root).await
 }
 
@@ -165,7 +180,7 @@ fn fixed_tree() -> (LevelSpec, Spec<Reduce>) {
     (LevelSpec::List(Vec::new()), Spec::everywhere(Reduce::Knomial(2)))
 }
 
-async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let config = comm.config();
     let target = call.receive.as_ref().map(|receive| call.elements(receive));
     let input = match &call.send {
@@ -179,12 +194,12 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
         let job = job(ep, &plan, comm, amount(call, comm, setting, plan.shape));
         return hier::reduce::reduce(&job, &spec, input, target).await;
     }
-    let plan = comm.plan(Kind::Reduce, !call.commutative, Some(call.root)).map_err(Error::Mpi)?;
-    let job = job(ep, &plan, comm, amount(call, comm, setting, plan.shape));
+    let plan = comm.plan_over(Kind::Reduce, !call.commutative, node.is_some(), Some(call.root)).map_err(Error::Mpi)?;
+    let job = Job { node, ..job(ep, &plan, comm, amount(call, comm, setting, plan.shape)) };
     hier::reduce::reduce(&job, &config.reduce.algorithm, input, target).await
 }
 
-async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let config = comm.config();
     let target = call.elements(needed(&call.receive)?);
     let input = match &call.send {
@@ -200,8 +215,8 @@ async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
         let job = job(ep, &up, comm, amount(call, comm, setting, down.shape));
         return hier::allreduce::two_trees(&job, &down.groups, &spec, &config.bcast.algorithm, input, target).await;
     }
-    let plan = comm.plan(Kind::Allreduce, !call.commutative, None).map_err(Error::Mpi)?;
-    let job = job(ep, &plan, comm, amount(call, comm, setting, plan.shape));
+    let plan = comm.plan_over(Kind::Allreduce, !call.commutative, node.is_some(), None).map_err(Error::Mpi)?;
+    let job = Job { node, ..job(ep, &plan, comm, amount(call, comm, setting, plan.shape)) };
     let specs = Specs {
         allreduce: &config.allreduce.algorithm,
         reduce: &config.reduce.algorithm,

@@ -1,8 +1,8 @@
-//! The team of a communicator: its processes, where all of them are on one node, with shared memory.
+//! The team of a communicator: its processes on the caller's node, with shared memory.
 //!
 //! It is made by the communicator's first operation that could use it, whichever that is: a handshake over point-to-point with tags
 //! of its own, so that it does not matter which operation the other processes meet it in. What can fail on one process
-//! alone is tried first and agreed upon afterwards: all use the team, or none does.
+//! alone is tried first and agreed upon afterwards: all processes of the node use the team, or none does. Other nodes need not know.
 
 use super::comm::{Comm, due};
 use super::data::Datatype;
@@ -138,24 +138,39 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// Makes the team of all processes of the communicator, which are on one node.
+/// The processes of the team that is being made, as one of them sees them.
+struct Members<'c> {
+    ep: &'c HostEndpoint,
+    /// Ascending; the first one leads.
+    ranks: Vec<Rank>,
+    me: usize,
+}
+
+/// Makes the team of all processes of the communicator that are on the caller's node.
 async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
     let shm = &comm.config().shm;
     // Known already. An error between the handshake and the team would leave the others alone.
-    let cores = comm.place().map_err(Error::Mpi)?.cores();
+    let place = comm.place().map_err(Error::Mpi)?;
+    let ranks: Vec<Rank> = place.local().iter().map(|&(rank, _)| rank).collect();
+    let Ok(me) = ranks.binary_search(&ep.rank()) else { return Err(Error::Mpi(CR_ERR_INTERN as i32)) };
+    if ranks.len() < 2 {
+        return Ok(None);
+    }
+    let members = Members { ep, ranks, me };
     for attempt in 0..pool::attempts(shm) {
-        if let Some((group, take_turns)) = handshake(ep, shm, attempt).await? {
-            let crowded = take_turns || (cores > 0 && comm.size() as usize > cores);
-            if comm.rank() == 0 {
+        if let Some((group, take_turns)) = handshake(&members, shm, attempt).await? {
+            let (cores, size) = (place.cores(), members.ranks.len());
+            let crowded = take_turns || (cores > 0 && size > cores);
+            if me == 0 {
                 let how = if crowded { "which take turns on fewer" } else { "with as many" };
-                startup::remark(&format!("shared memory: {} processes, {how} processors", comm.size()));
+                startup::remark(&format!("shared memory: {size} processes, {how} processors"));
             }
             return Ok(Some(Team::new(Box::new(group), config(shm, crowded))));
         }
     }
-    if comm.rank() == 0 {
+    if me == 0 {
         startup::remark(
-            "no shared memory: point-to-point messages take over (each process says why at verbose level 2)",
+            "no shared memory on this node: point-to-point messages take over (each process says why at verbose level 2)",
         );
     }
     Ok(None)
@@ -180,15 +195,15 @@ const CAN_READ: u8 = 2;
 const REPORT: usize = 1 + ROOM_BYTES;
 
 /// The group, if all have attached all, and whether its processes have to take turns on the processors that they may use.
-async fn handshake(ep: &HostEndpoint, shm: &Shm, attempt: usize) -> Result<Option<(Group, bool)>> {
+async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<Option<(Group, bool)>> {
     let mut draft = pool::get(shm, attempt).and_then(|pool| said(pool.prepare(shm.zero_copy)));
     let hello = draft.as_ref().map_or(Hello::UNABLE, Draft::hello);
     let phase = 4 * attempt as u8;
-    let hellos = allgather::<HELLO_BYTES>(ep, phase, hello).await?;
+    let hellos = allgather::<HELLO_BYTES>(members, phase, hello).await?;
 
     let mut status = 0;
     if let Some(draft) = &mut draft
-        && said(draft.attach(ep.rank() as usize, &hellos)).is_some()
+        && said(draft.attach(members.me, &hellos)).is_some()
     {
         status |= ATTACHED;
         if shm.zero_copy && said(draft.probe_zero_copy()).is_some() {
@@ -198,7 +213,7 @@ async fn handshake(ep: &HostEndpoint, shm: &Shm, attempt: usize) -> Result<Optio
     let mut report = [0; REPORT];
     report[0] = status;
     report[1..].copy_from_slice(&Room::own().encode());
-    let reports = allgather(ep, phase + 2, report).await?;
+    let reports = allgather(members, phase + 2, report).await?;
     let agreed = reports.iter().fold(ATTACHED | CAN_READ, |all, report| all & report[0]);
     let Some(draft) = draft else { return Ok(None) };
     if agreed & ATTACHED == 0 {
@@ -216,23 +231,24 @@ fn said<T>(result: std::result::Result<T, crate::shm::failure::Failure>) -> Opti
     result.map_err(|failure| startup::remark(&format!("shared memory: {failure}"))).ok()
 }
 
-/// Everybody's bytes, everywhere, in the order of the ranks: gathered by rank 0, which sends all of them to all. Two phases.
+/// Everybody's bytes, everywhere, in the order of the members: gathered by the first, which sends all of them to all. Two phases.
 /// Cost: 2 (p − 1) messages; (p − 1) · n bytes up, (p − 1) · p · n down.
-async fn allgather<const N: usize>(ep: &HostEndpoint, phase: u8, mine: [u8; N]) -> Result<Vec<[u8; N]>> {
-    let size = ep.size() as usize;
+async fn allgather<const N: usize>(members: &Members<'_>, phase: u8, mine: [u8; N]) -> Result<Vec<[u8; N]>> {
+    let Members { ep, ranks, me } = members;
+    let size = ranks.len();
     let level = Level::Node.index();
     let [up, down] = [phase, phase + 1].map(|phase| Tag { lane: 0, phase, level });
     let all = ep.temp(size * N)?;
-    let part = |rank: Rank| all.span().slice(rank as usize * N..(rank as usize + 1) * N);
-    write(part(ep.rank()), &mine);
-    if ep.rank() == 0 {
-        let receives: Vec<_> = (1..ep.size()).map(|rank| ep.recv(rank, up, part(rank))).collect();
+    let part = |member: usize| all.span().slice(member * N..(member + 1) * N);
+    write(part(*me), &mine);
+    if *me == 0 {
+        let receives: Vec<_> = (1..size).map(|member| ep.recv(ranks[member], up, part(member))).collect();
         crate::algo::join(receives).await?;
-        let sends: Vec<_> = (1..ep.size()).map(|rank| ep.send(rank, down, all.span())).collect();
+        let sends: Vec<_> = (1..size).map(|member| ep.send(ranks[member], down, all.span())).collect();
         crate::algo::join(sends).await?;
     } else {
-        ep.send(0, up, part(ep.rank())).await?;
-        ep.recv(0, down, all.span()).await?;
+        ep.send(ranks[0], up, part(*me)).await?;
+        ep.recv(ranks[0], down, all.span()).await?;
     }
     // SAFETY: a temporary buffer of that length; everything posted on it is complete.
     let bytes = unsafe { std::slice::from_raw_parts(all.span().ptr(), size * N) };

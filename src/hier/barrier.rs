@@ -4,7 +4,9 @@ use super::{Job, phase};
 use crate::algo::barrier::dissemination::dissemination;
 use crate::algo::barrier::tree::{arrive, release};
 use crate::endpoint::{Endpoint, Result};
-use crate::select::{Barrier, Spec};
+use crate::select::{Barrier, Setting, Spec};
+use crate::shm::op as shm;
+use crate::topo::Group;
 
 /// The radix of arrival and release where the parameter names dissemination, which has none.
 const RADIX: u32 = 4;
@@ -13,6 +15,9 @@ const RADIX: u32 = 4;
 pub async fn barrier<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>) -> Result<()> {
     let mut released_from = job.groups.len();
     for (i, group) in job.groups.iter().enumerate() {
+        if arrive_in_node(job, spec, group).await? {
+            continue;
+        }
         match spec.choose(&job.facts(group, 0)) {
             Barrier::Dissemination => {
                 dissemination(&job.stage(group, 0, phase::UP)).await?;
@@ -24,6 +29,9 @@ pub async fn barrier<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>) -> Res
         }
     }
     for group in job.groups[..released_from].iter().rev() {
+        if release_in_node(job, spec, group).await? {
+            continue;
+        }
         let radix = match spec.choose(&job.facts(group, 0)) {
             Barrier::Dissemination => RADIX,
             Barrier::Tree(radix) => radix,
@@ -36,10 +44,32 @@ pub async fn barrier<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>) -> Res
 /// The barrier that flow control puts in front of a rooted operation, with tags of its own.
 pub async fn synchronise<E: Endpoint>(job: &Job<'_, E>) -> Result<()> {
     for group in job.groups {
+        if arrive_in_node(job, &Spec::AUTO, group).await? {
+            continue;
+        }
         arrive(&job.stage(group, 0, phase::SYNC), group.leader, RADIX).await?;
     }
     for group in job.groups.iter().rev() {
+        if release_in_node(job, &Spec::AUTO, group).await? {
+            continue;
+        }
         release(&job.stage(group, 0, phase::SYNC + 1), group.leader, RADIX).await?;
     }
     Ok(())
+}
+
+/// The way up through shared memory; false: the group has none, or another algorithm.
+async fn arrive_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> Result<bool> {
+    let Some(node) = job.shared(group).filter(|_| spec.is_auto_within_node()) else { return Ok(false) };
+    let Some(turn) = node.open(0, 0).await? else { return Ok(false) };
+    shm::barrier::arrive(turn, group.leader).await?;
+    Ok(true)
+}
+
+/// The way down, likewise.
+async fn release_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> Result<bool> {
+    let Some(node) = job.shared(group).filter(|_| spec.is_auto_within_node()) else { return Ok(false) };
+    let Some(turn) = node.open(0, 0).await? else { return Ok(false) };
+    shm::barrier::release(turn, group.leader).await?;
+    Ok(true)
 }

@@ -1,4 +1,4 @@
-//! Bcast: from the topmost group down, each level by its own algorithm.
+//! Bcast: from the topmost group down, each level by its own algorithm; within a node through shared memory.
 //!
 //! The root leads every group it is in, so it starts the topmost level itself: no hop to rank 0 first.
 //! Source: Kurnosov 2023 (coll/tcl); the root as leader and segments on all levels at once are ours.
@@ -6,7 +6,8 @@
 use super::{Job, lanes::lanes, phase};
 use crate::algo::bcast::{chain::chain, flat::flat, knomial::knomial, scatter_allgather::scatter_allgather};
 use crate::endpoint::{Endpoint, Result, Span, Stream, TempBuffer};
-use crate::select::{Bcast, Spec};
+use crate::select::{Bcast, Setting, Spec};
+use crate::shm::op as shm;
 
 /// Broadcasts the root's stream. Units are bytes of the packed stream; `job.groups` are led by the root.
 pub async fn bcast<E: Endpoint>(
@@ -42,6 +43,13 @@ pub(super) async fn down<E: Endpoint>(
     total: usize,
 ) -> Result<()> {
     for group in job.groups.iter().rev() {
+        if let Some(node) = job.shared(group).filter(|_| spec.is_auto_within_node())
+            && let Some(turn) = node.open(lane, data.bytes().len()).await?
+        {
+            // What is reduced has no gaps, where there is shared memory for it.
+            shm::bcast::bcast(turn, group.leader, &data.bytes(), node.zero_copy()).await?;
+            continue;
+        }
         let stage = job.stage(group, lane, phase::DOWN);
         match spec.choose(&job.facts(group, total)) {
             Bcast::Flat => flat(&stage, group.leader, data).await?,

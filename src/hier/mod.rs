@@ -6,6 +6,9 @@
 //!
 //! Large messages are cut into segments, and [`lanes`](lanes::lanes) of them run at the same time, each through all levels
 //! on its own: while one segment is between the switches, others are inside the nodes.
+//!
+//! The processes of a node work through shared memory, where they have some ([`Job::node`]) and the parameters do not name another
+//! algorithm for them. Each node knows for itself whether it has: segments, lanes and tags are the same on all nodes.
 #![forbid(unsafe_code)]
 
 pub mod allgather;
@@ -24,7 +27,8 @@ pub mod scatter;
 use crate::algo::Stage;
 use crate::endpoint::{Endpoint, Tag};
 use crate::select::Facts;
-use crate::topo::Group;
+use crate::shm::node::Node;
+use crate::topo::{Group, Level};
 
 /// The phases of operations; each has the phase after it too.
 pub mod phase {
@@ -56,9 +60,17 @@ pub struct Job<'a, E> {
     pub divisible: bool,
     /// Whether the processes take turns on the cores ([`crate::topo::Shape`]).
     pub crowded: bool,
+    /// The caller's node, where its processes share memory: all of them or none. The groups then hold all of its ranks in one, without
+    /// levels inside the node.
+    pub node: Option<Node<'a>>,
 }
 
 impl<'a, E: Endpoint> Job<'a, E> {
+    /// The shared memory of a group, if it is that of all processes of a node, and they have some. All members of the group find the same.
+    fn shared(&self, group: &Group) -> Option<Node<'a>> {
+        self.node.filter(|node| group.level == Level::Node && group.members.len() == node.size())
+    }
+
     /// The stage of a group in a phase.
     fn stage(&self, group: &'a Group, lane: u8, phase: u8) -> Stage<'a, E> {
         Stage::new(self.ep, &group.members, group.me, Tag { lane, phase, level: group.level.index() })

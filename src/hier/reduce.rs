@@ -1,4 +1,4 @@
-//! Reduce: from the lowest group up, each level by its own algorithm.
+//! Reduce: from the lowest group up, each level by its own algorithm; within a node through shared memory.
 //!
 //! The root leads every group it is in, so the result is made where it is wanted. Where the operation does not commute,
 //! the caller passes groups of consecutive ranks (`Hierarchy` built with `ordered`), and every algorithm used keeps the order.
@@ -9,7 +9,8 @@ use crate::algo::reduce::{
     Value, Work, chain::chain, flat::flat, knomial::knomial, reduce_scatter_gather::reduce_scatter_gather,
 };
 use crate::endpoint::{Endpoint, Result, Span};
-use crate::select::{Reduce, Spec};
+use crate::select::{Reduce, Setting, Spec};
+use crate::shm::op as shm;
 use crate::topo::Group;
 
 /// Reduces everybody's `input` into `target`, which only the root has. Units are elements; `job.groups` are led by the root.
@@ -53,8 +54,25 @@ pub(super) async fn up<'a, E: Endpoint>(
 ) -> Result<Option<Value>> {
     let mut value = input;
     for group in groups {
-        let stage = job.stage(group, lane, phase::UP);
         let leader = group.leader;
+        if let Some(node) = job.shared(group).filter(|_| spec.is_auto_within_node())
+            && let Some((turn, combine)) = node.open_reduction(lane, value.span.len()).await?
+        {
+            // The leader's value is combined where it lies, if it may be.
+            let output = match group.me == leader {
+                false => Span::empty(),
+                true if value.owned => value.span,
+                true => work.take(true)?,
+            };
+            shm::reduce::reduce(turn, leader, &combine, value.span, output).await?;
+            if group.me != leader {
+                work.give(value);
+                return Ok(None);
+            }
+            value = Value::owned(output);
+            continue;
+        }
+        let stage = job.stage(group, lane, phase::UP);
         let result = match spec.choose(&job.facts(group, total)) {
             Reduce::Flat => flat(&stage, leader, value, work).await?,
             Reduce::Knomial(radix) => knomial(&stage, leader, value, work, radix).await?,

@@ -5,7 +5,7 @@
 //!   ([`mailbox`]). [`cma`] reads other processes' private memory.
 //! * Protocol: the members of a group are a [`team`]; a sequence of operations runs on a stream of it, each operation a [`turn`]. What stands
 //!   where, and how words count: [`layout`].
-//! * Operations: [`op`], one file each.
+//! * Operations: [`op`], one file each; [`node`] is how an operation of several nodes gets at them.
 //!
 //! [`memory::Memory`] stands between the two halves: real processes provide it, and the [`heap`] of a test.
 
@@ -21,6 +21,7 @@ pub mod layout;
 pub mod locator;
 pub mod mailbox;
 pub mod memory;
+pub mod node;
 pub mod op;
 pub mod peer;
 pub mod pool;

@@ -331,6 +331,12 @@ impl Team {
         self.awaited.count.store(count.saturating_add(1), Ordering::Relaxed);
     }
 
+    /// Notes that messages are awaited too: whoever waits for both does not sleep.
+    pub fn note_messages(&self) {
+        let count = self.awaited.count.load(Ordering::Relaxed);
+        self.awaited.count.store(count.saturating_add(2), Ordering::Relaxed);
+    }
+
     /// What the executor of a blocking operation does after each poll that found nothing (and after it has made progress elsewhere):
     /// nothing, give the core away, or sleep for at most 1 ms. It sleeps only if exactly one wait was polled since the last
     /// call: an operation with several lanes waits for whichever comes first, and one that waits for a message not at all.

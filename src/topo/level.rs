@@ -83,6 +83,12 @@ impl LevelSpec {
         *self == LevelSpec::Auto
     }
 
+    /// The same without the levels inside the node: for those to whom all its processes are one group.
+    pub fn from_node_up(&self) -> LevelSpec {
+        let levels = Level::ALL.into_iter().filter(|level| !level.in_node() && self.holds(*level));
+        LevelSpec::List(levels.collect())
+    }
+
     /// Reads `auto`, `none` (flat: only the implicit top) or a comma list such as `l3,numa,socket,node,switch,cluster`.
     ///
     /// `switch` means all switch layers, `switch1` to `switch4` one of them. The order does not matter. A level inside

@@ -1,5 +1,6 @@
 //! The placement of a communicator's processes, as one of them sees it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::level::Level;
@@ -124,6 +125,11 @@ impl Placement {
         Placement { me, hosts: hosts.into(), uppers: uppers.into(), local, hw }
     }
 
+    /// Number of nodes that the processes are on; the same on all of them.
+    pub fn nodes(&self) -> usize {
+        self.hosts.iter().collect::<HashSet<_>>().len()
+    }
+
     /// Number of processes in the communicator.
     pub fn size(&self) -> usize {
         self.hosts.len()
@@ -153,7 +159,7 @@ mod tests {
         let local = vec![(4, socket(4)), (0, socket(0)), (1, socket(1))];
         let placement = Placement::new(2, vec![7, 3, 7, 3, 7], vec![], local, Hardware::default());
         assert_eq!(placement.local(), [(0, socket(0)), (2, Locality::default()), (4, socket(4))]);
-        assert_eq!(placement.size(), 5);
+        assert_eq!((placement.size(), placement.nodes()), (5, 2));
     }
 
     #[test]

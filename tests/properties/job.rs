@@ -126,6 +126,7 @@ pub fn part<'a, E: Endpoint>(ep: &'a E, groups: &'a [Vec<Group>], cut: &Cut, com
         commutative,
         divisible: true,
         crowded: false,
+        node: None,
     }
 }
 

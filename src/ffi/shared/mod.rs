@@ -12,10 +12,12 @@ use super::data::Datatype;
 use super::glue::{self, ompi_op_t};
 use super::kind::Kind;
 use super::pool;
-use super::team::Slot;
+use super::team::{self, Slot};
 use crate::endpoint::Result;
 use crate::shm::layout::LINE;
+use crate::shm::node::Node;
 use crate::shm::op::{self, Combine};
+use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 
 /// Elements of a predefined type, or of one made of one, and a predefined operation on them.
@@ -56,12 +58,49 @@ pub fn wanted(comm: &Comm, kind: Kind) -> bool {
     !kind.is_neighbor() && any_order && config.algorithm(kind).is_auto_within_node() && comm.levels(kind).is_auto()
 }
 
-/// Whether a call may go through shared memory; the same on all ranks.
+/// Whether a call may go through shared memory: all of it, or what happens within the nodes. The same on all ranks.
 pub fn is_eligible(comm: &Comm, call: &Call) -> bool {
     // A user-defined operation may see other datatypes on other ranks; and elements with gaps (those of MPI_MAXLOC) cannot be copied as
     // they are, since what lies in the gaps of the user's buffer must stay.
     let simple = call.op.is_null() || (call.intrinsic && call.units().info.tiles != 0);
-    comm.is_shared() && wanted(comm, call.kind) && simple
+    let shared = match call.kind {
+        Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce => comm.is_shared() || comm.is_shared_in_nodes(),
+        _ => comm.is_shared(),
+    };
+    shared && wanted(comm, call.kind) && simple
+}
+
+/// The part of an eligible call's operation that happens on this node, which is one of several; it lasts until the operation ends.
+pub struct Part<'c> {
+    team: &'c Team,
+    slot: usize,
+    zero_copy: usize,
+    elements: Option<Elements>,
+    _turn: Option<team::Turn<'c>>,
+}
+
+impl Part<'_> {
+    /// For the composition of levels.
+    pub fn node(&self) -> Node<'_> {
+        let combine = self.elements.as_ref().map(|elements| elements as &dyn Combine);
+        Node::new(self.team, self.slot, self.zero_copy, combine)
+    }
+
+    /// The operation has failed here: nobody on the node must wait for it.
+    pub fn fail(&self) {
+        self.team.fail();
+    }
+}
+
+/// The part of an eligible call on this node, where there is shared memory for it: on all ranks of the node or none.
+pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Part<'c>>> {
+    let turn = match slot {
+        Slot::Nonblocking(number) => Some(comm.team.turn(number).await),
+        _ => None,
+    };
+    let elements = (!call.op.is_null()).then(|| Elements { dtype: call.units(), op: call.op });
+    let team = comm.team.team(comm).await?;
+    Ok(team.map(|team| Part { team, slot: slot.number(), zero_copy: zero_copy(comm), elements, _turn: turn }))
 }
 
 /// From so many bytes on, data are read from another process's memory.

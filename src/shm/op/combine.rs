@@ -43,6 +43,22 @@ pub trait Combine: Sync {
     }
 }
 
+impl<C: Combine + ?Sized> Combine for &C {
+    fn size(&self) -> usize {
+        (**self).size()
+    }
+
+    unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { (**self).reduce(left, right, count) };
+    }
+
+    unsafe fn reduce_into(&self, left: *const u8, right: *const u8, out: *mut u8, count: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { (**self).reduce_into(left, right, out, count) };
+    }
+}
+
 /// Combines `count` elements of `members` operands. `out` may be the last or the last but one of them, but not overlap any
 /// otherwise.
 ///
