@@ -60,7 +60,7 @@ pub async fn synchronise<E: Endpoint>(job: &Job<'_, E>) -> Result<()> {
 
 /// The way up through shared memory; false: the group has none, or another algorithm.
 async fn arrive_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> Result<bool> {
-    let Some(node) = job.shared(group).filter(|_| spec.is_auto_within_node()) else { return Ok(false) };
+    let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) else { return Ok(false) };
     let Some(turn) = node.open(0, 0).await? else { return Ok(false) };
     shm::barrier::arrive(turn, group.leader).await?;
     Ok(true)
@@ -68,7 +68,7 @@ async fn arrive_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, gro
 
 /// The way down, likewise.
 async fn release_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> Result<bool> {
-    let Some(node) = job.shared(group).filter(|_| spec.is_auto_within_node()) else { return Ok(false) };
+    let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) else { return Ok(false) };
     let Some(turn) = node.open(0, 0).await? else { return Ok(false) };
     shm::barrier::release(turn, group.leader).await?;
     Ok(true)

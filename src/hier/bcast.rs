@@ -43,7 +43,7 @@ pub(super) async fn down<E: Endpoint>(
     total: usize,
 ) -> Result<()> {
     for group in job.groups.iter().rev() {
-        if let Some(node) = job.shared(group).filter(|_| spec.is_auto_within_node())
+        if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
             && let Some(turn) = node.open(lane, data.bytes().len()).await?
         {
             // What is reduced has no gaps, where there is shared memory for it.

@@ -55,7 +55,7 @@ pub(super) async fn up<'a, E: Endpoint>(
     let mut value = input;
     for group in groups {
         let leader = group.leader;
-        if let Some(node) = job.shared(group).filter(|_| spec.is_auto_within_node())
+        if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
             && let Some((turn, combine)) = node.open_reduction(lane, value.span.len()).await?
         {
             // The leader's value is combined where it lies, if it may be.

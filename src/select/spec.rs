@@ -9,15 +9,20 @@ use crate::topo::Level;
 pub struct Spec<A> {
     levels: [Option<A>; Level::COUNT],
     below: bool,
+    /// The processes of a node share memory, because the parameter says so.
+    shm: bool,
 }
+
+/// The name of shared memory among the algorithms.
+const SHM: &str = "shm";
 
 impl<A: Family> Spec<A> {
     /// The built-in choice everywhere.
-    pub const AUTO: Spec<A> = Spec { levels: [None; Level::COUNT], below: false };
+    pub const AUTO: Spec<A> = Spec { levels: [None; Level::COUNT], below: false, shm: false };
 
     /// This algorithm everywhere.
     pub fn everywhere(algorithm: A) -> Spec<A> {
-        Spec { levels: [Some(algorithm); Level::COUNT], below: false }
+        Spec { levels: [Some(algorithm); Level::COUNT], below: false, shm: false }
     }
 
     /// What is accepted for an operation of the family, for help and messages.
@@ -25,6 +30,9 @@ impl<A: Family> Spec<A> {
         let rows: Vec<&Row> = A::ROWS.iter().filter(|row| row.serves(operation)).collect();
         let mut text = String::from("auto, below (the component below ours)");
         rows.iter().for_each(|row| text += &format!(", {}", row.form()));
+        if Self::may_share() {
+            text += ", shm (within nodes: shared memory where there is some, as with auto)";
+        }
         if A::PER_LEVEL {
             text += ", or a list such as node:ALGORITHM,switch:ALGORITHM";
         }
@@ -46,6 +54,11 @@ impl<A: Family> Spec<A> {
             text += &format!("; {} stands in for {} unless {}", row.instead, row.name, needs.join(" and "));
         }
         text
+    }
+
+    /// Whether the operations of the family can go through shared memory within each of several nodes.
+    fn may_share() -> bool {
+        matches!(A::OPERATIONS, [Operation::Bcast | Operation::Reduce | Operation::Allreduce | Operation::Barrier])
     }
 
     /// What the parameter says for a level, if anything.
@@ -85,14 +98,25 @@ impl<A: Family> Spec<A> {
             "below" => return Ok(Spec { below: true, ..spec }),
             _ => {}
         }
-        let mut default = None;
+        let (mut default, mut elsewhere, mut node) = (None, false, None);
         for item in text.split(',').map(str::trim) {
             let Some((level, name)) = item.split_once(':') else {
-                if default.replace(algorithm::<A>(item)?).is_some() {
+                let choice = if item == SHM && Self::may_share() { None } else { Some(algorithm::<A>(item)?) };
+                if std::mem::replace(&mut elsewhere, true) {
                     return Err(format!("\"{item}\" is a second algorithm without a level"));
                 }
+                default = choice;
                 continue;
             };
+            if name.trim() == SHM && Self::may_share() {
+                if level.trim() != Level::Node.name() {
+                    return Err(format!(
+                        "\"{item}\": shm is for all processes of a node, so accepted for level node only"
+                    ));
+                }
+                node = Some(true);
+                continue;
+            }
             if !A::PER_LEVEL {
                 return Err(format!("\"{item}\": this operation has one algorithm, not one per level"));
             }
@@ -106,6 +130,9 @@ impl<A: Family> Spec<A> {
                 Level::ALL.iter().filter(|l| l.name() == level || (level == "switch" && matches!(l, Level::Switch(_))))
             {
                 known = true;
+                if *l == Level::Node {
+                    node = Some(false);
+                }
                 spec.levels[usize::from(l.index())] = choice;
             }
             if !known {
@@ -115,6 +142,11 @@ impl<A: Family> Spec<A> {
         for slot in &mut spec.levels {
             *slot = slot.or(default);
         }
+        // Without a level it means the level where it is accepted.
+        spec.shm = node.unwrap_or(elsewhere && default.is_none());
+        if spec.shm {
+            spec.levels[usize::from(Level::Node.index())] = None;
+        }
         Ok(spec)
     }
 }
@@ -123,8 +155,10 @@ impl<A: Family> Spec<A> {
 pub trait Setting {
     /// Whether the operation is left to the component below.
     fn below(&self) -> bool;
-    /// Whether the choice within a node is ours.
-    fn is_auto_within_node(&self) -> bool;
+    /// Whether the processes of a node share memory where they can: the choice there is ours, or the parameter says so.
+    fn is_shared_within_node(&self) -> bool;
+    /// Whether the parameter says so.
+    fn names_shm(&self) -> bool;
 }
 
 impl<A: Family> Setting for Spec<A> {
@@ -132,8 +166,13 @@ impl<A: Family> Setting for Spec<A> {
         self.below
     }
 
-    fn is_auto_within_node(&self) -> bool {
-        !self.below && Level::ALL.iter().filter(|&&level| level <= Level::Node).all(|&level| self.at(level).is_none())
+    fn is_shared_within_node(&self) -> bool {
+        let auto = Level::ALL.iter().filter(|&&level| level <= Level::Node).all(|&level| self.at(level).is_none());
+        self.shm || (auto && !self.below)
+    }
+
+    fn names_shm(&self) -> bool {
+        self.shm
     }
 }
 
@@ -201,6 +240,30 @@ mod tests {
             let error = Spec::<Bcast>::parse(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn shm_is_for_nodes() {
+        let shared = |text: &str| {
+            let spec = Spec::<Bcast>::parse(text).unwrap();
+            (spec.is_shared_within_node(), spec.names_shm(), spec.at(Level::Node), spec.at(Level::Switch(1)))
+        };
+        assert_eq!(shared("auto"), (true, false, None, None));
+        assert_eq!(shared("below"), (false, false, None, None));
+        assert_eq!(shared("shm"), (true, true, None, None));
+        assert_eq!(shared("switch:flat"), (true, false, None, Some(Bcast::Flat)));
+        for text in ["node:shm,switch:flat", "flat,node:shm", "switch:flat, shm", "numa:chain,switch:flat,node:shm"] {
+            assert_eq!(shared(text), (true, true, None, Some(Bcast::Flat)), "{text}");
+        }
+        for text in ["flat", "node:flat,shm,switch:flat", "numa:chain,switch:flat"] {
+            assert!(!shared(text).0, "{text}");
+        }
+        assert!(Spec::<crate::select::Allreduce>::parse("node:shm,ring").unwrap().names_shm());
+        for text in ["numa:shm", "switch:shm", "shm,flat", "flat,shm", "shm/2", "nod:shm"] {
+            assert!(Spec::<Bcast>::parse(text).is_err(), "{text}");
+        }
+        assert!(Spec::<Bcast>::parse("switch:shm").unwrap_err().contains("level node"));
+        assert!(Spec::<crate::select::Gather>::parse("shm").is_err());
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::shm::node::Node;
 use crate::shm::op::{self, Combine};
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
+use crate::topo::Level;
 
 /// Elements of a predefined type, or of one made of one, and a predefined operation on them.
 struct Elements {
@@ -55,7 +56,9 @@ pub fn wanted(comm: &Comm, kind: Kind) -> bool {
     let config = comm.config();
     // In shared memory, values are combined in another order than by messages.
     let any_order = !(kind.reduces() && config.reproducible);
-    !kind.is_neighbor() && any_order && config.algorithm(kind).is_auto_within_node() && comm.levels(kind).is_auto()
+    let (algorithm, levels) = (config.algorithm(kind), comm.levels(kind));
+    let levels = levels.is_auto() || (algorithm.names_shm() && levels.holds(Level::Node));
+    !kind.is_neighbor() && any_order && algorithm.is_shared_within_node() && levels
 }
 
 /// Whether a call may go through shared memory: all of it, or what happens within the nodes. The same on all ranks.
