@@ -75,8 +75,8 @@ before=$number
 OMPI_MCA_coll=^tuned job real 3 - "$(printf '%s_algorithm=below ' ${blocks//,/ })" 900 vector $extent --below $blocks
 met "$before" 3 $blocks passed
 # Every message in pieces.
-OMPI_MCA_coll=^tuned job real 3 $blocks "shm_limit=0 max_message=64" 900 vector $extent --seed 6
-job real 3 $all "shm_limit=0 max_message=64" 300 matrix --tiny --seed 7
+OMPI_MCA_coll=^tuned job real 3 $blocks "shm_limit=0 max_message=64" 900 vector --tiny --seed 6
+job real 3 $all "shm_limit=0 max_message=64" 300 matrix --tiny --max-count 5000 --seed 7
 
 # Every size where shared memory changes its way, through queues alone, and read from the other process wherever that is possible; and where some
 # processes cannot read the others', so that nobody does.
@@ -220,12 +220,12 @@ done
 # The same eight ranks in other places, cut in other ways.
 first=$((number + 1))
 if [ $stock = 0 ]; then
-    r=reproducible=1
-    job synthetic/core 8 reduce,allreduce "$r" 200 repro
-    job synthetic/socket 8 reduce,allreduce "$r" 200 repro
-    job synthetic/numa 8 reduce,allreduce "$r levels=numa,node allreduce_segment_size=1k reduce_segment_size=64k" 200 repro
-    job real 8 reduce,allreduce "$r levels=none allreduce_segment_size=0 reduce_segment_size=1000" 200 repro
-    job synthetic/socket 8 reduce,allreduce "$r reduce_algorithm=flat allreduce_algorithm=ring" 200 repro
+    r=reproducible=1 summing=reduce,allreduce,reduce_scatter,reduce_scatter_block,scan,exscan
+    job synthetic/core 8 $summing "$r" 200 repro
+    job synthetic/socket 8 $summing "$r" 200 repro
+    job synthetic/numa 8 $summing "$r levels=numa,node allreduce_segment_size=1k reduce_segment_size=64k" 200 repro
+    job real 8 $summing "$r levels=none allreduce_segment_size=0 reduce_segment_size=1000" 200 repro
+    job synthetic/socket 8 $summing "$r reduce_algorithm=flat allreduce_algorithm=ring" 200 repro
     outputs=()
     for ((i = first; i <= number; i++)); do
         outputs+=("$scratch/$i.out")
@@ -239,6 +239,7 @@ if [ $full = 1 ]; then
     for part in bcast reduce allreduce derived; do
         job real 2 - "" 600 large --parts $part
     done
+    job real 2 - "shm_limit=0" 600 large --parts blocks
     for seed in 11 12 13; do
         job synthetic/socket 8 $all "" 900 matrix --quick --seed $seed
     done

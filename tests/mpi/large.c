@@ -1,7 +1,7 @@
 /*
  * Counts and sizes at the limit of int and beyond 4 GiB. Each rank holds up to about 4.5 GB at a time.
  *
- *   --parts LIST   of bcast, reduce, allreduce, derived (default all)
+ *   --parts LIST   of bcast, reduce, allreduce, derived, blocks (default all)
  */
 #include "harness.h"
 #include <limits.h>
@@ -138,6 +138,24 @@ static void derived(void)
     free(p);
 }
 
+/* Blocks that are longer than a message may be. */
+static void blocks(void)
+{
+    size_t n = (size_t)600 << 20;
+    unsigned char *own = get(n), *all = test_rank == 0 ? get(n * (size_t)test_size) : NULL;
+    fill(own, n, (uint64_t)test_rank * 64);
+    doing("Gather root=0 count=%zu type=byte", n);
+    MPI_Gather(own, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD);
+    for (int r = 0; test_rank == 0 && r < test_size; r++)
+        verify_copy(all + (size_t)r * n, n, (uint64_t)r * 64, "Gather");
+    memset(own, 0, n);
+    doing("Scatter root=0 count=%zu type=byte", n);
+    MPI_Scatter(all, (int)n, MPI_BYTE, own, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD);
+    verify_copy(own, n, (uint64_t)test_rank * 64, "Scatter");
+    free(own);
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
     test_watchdog_seconds = 200;
@@ -151,5 +169,7 @@ int main(int argc, char **argv)
         allreduce();
     if (in_list(parts, "derived"))
         derived();
+    if (in_list(parts, "blocks"))
+        blocks();
     return test_end();
 }

@@ -1,7 +1,8 @@
 /*
  * Floating-point sums whose bits depend on the order of combination. Prints a line "repro <type> <count> <hash>" for
  * each; with coll_rust_reproducible=1 they must be the same for every placement of the same number of ranks (the runner
- * compares), for every root, and for Reduce and Allreduce, blocking, nonblocking and persistent (checked here).
+ * compares), for every root, and for Reduce and Allreduce, blocking, nonblocking and persistent (checked here). The same of
+ * Reduce_scatter, Reduce_scatter_block, Scan and Exscan: "repro <operation> <type> <count> <hash>".
  *
  *   --any-order   print only, without the checks here (nothing promises reproducibility)
  */
@@ -86,6 +87,71 @@ static void run(MPI_Datatype type, const char *name, size_t width, int count, in
     free(recv);
 }
 
+/* The hashes of all ranks' results as one, at all ranks, over point-to-point. */
+static uint64_t together(uint64_t mine)
+{
+    uint64_t all = mine, other;
+    if (test_rank > 0)
+        MPI_Send(&mine, 1, MPI_UINT64_T, 0, 6, MPI_COMM_WORLD);
+    for (int r = 1; test_rank == 0 && r < test_size; r++) {
+        MPI_Recv(&other, 1, MPI_UINT64_T, r, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        all = mix4(all, other, 0, 0);
+    }
+    for (int r = 1; test_rank == 0 && r < test_size; r++)
+        MPI_Send(&all, 1, MPI_UINT64_T, r, 7, MPI_COMM_WORLD);
+    if (test_rank > 0)
+        MPI_Recv(&all, 1, MPI_UINT64_T, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return all;
+}
+
+enum { REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN, EXSCAN, OPERATIONS };
+
+#define THREE(Name, name, ...)                                                                                      \
+    (mode == 0   ? MPI_##Name(send, recv, __VA_ARGS__, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)                         \
+     : mode == 1 ? MPI_I##name(send, recv, __VA_ARGS__, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request)              \
+                 : MPI_##Name##_init(send, recv, __VA_ARGS__, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request))
+
+/* `count`: of the vector that is combined, rounded up where all blocks are equal. */
+static void run_rest(int operation, int count, int any_order)
+{
+    static const char *const NAMES[] = {"reduce_scatter", "reduce_scatter_block", "scan", "exscan"};
+    int each = (count + test_size - 1) / test_size, total = each * test_size, *counts = malloc(sizeof(int) * (size_t)test_size);
+    double *send = malloc(sizeof(double) * (size_t)total), *recv = malloc(sizeof(double) * (size_t)total);
+    uint64_t first = 0;
+    for (int r = 0; r < test_size; r++)
+        counts[r] = count / test_size + (r < count % test_size);
+    for (int i = 0; i < total; i++)
+        send[i] = value(test_rank, i);
+    for (int mode = 0; mode < 3; mode++) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        doing("mode %d of %s np=%d count=%d op=SUM", mode, NAMES[operation], test_size, count);
+        memset(recv, 0, sizeof(double) * (size_t)total);
+        switch (operation) {
+        case REDUCE_SCATTER: must(THREE(Reduce_scatter, reduce_scatter, counts)); break;
+        case REDUCE_SCATTER_BLOCK: must(THREE(Reduce_scatter_block, reduce_scatter_block, each)); break;
+        case SCAN: must(THREE(Scan, scan, count)); break;
+        default: must(THREE(Exscan, exscan, count)); break;
+        }
+        if (mode == 2)
+            MPI_Start(&request);
+        if (mode)
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (request != MPI_REQUEST_NULL)
+            MPI_Request_free(&request);
+        uint64_t all = together(hash(recv, sizeof(double) * (size_t)total));
+        first = mode ? first : all;
+        check(any_order || all == first, "the results have hash %016llx, those of the blocking call %016llx", (unsigned long long)all,
+              (unsigned long long)first);
+    }
+    if (test_rank == 0) {
+        printf("repro %s double %d %016llx\n", NAMES[operation], count, (unsigned long long)first);
+        fflush(stdout);
+    }
+    free(counts);
+    free(send);
+    free(recv);
+}
+
 int main(int argc, char **argv)
 {
     static const int COUNTS[] = {1, 100, 4097, 65536 + 3};
@@ -93,6 +159,8 @@ int main(int argc, char **argv)
     for (int n = 0; n < ARRAY_LEN(COUNTS); n++) {
         run(MPI_DOUBLE, "double", sizeof(double), COUNTS[n], has_option(argc, argv, "--any-order"));
         run(MPI_FLOAT, "float", sizeof(float), COUNTS[n], has_option(argc, argv, "--any-order"));
+        for (int operation = 0; operation < OPERATIONS; operation++)
+            run_rest(operation, COUNTS[n], has_option(argc, argv, "--any-order"));
     }
     return test_end();
 }
