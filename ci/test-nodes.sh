@@ -90,10 +90,11 @@ rm -f "$cleanup_log"
 cluster_up
 bin=$CLUSTER_WORK/bin
 mkdir "$bin"
-for program in count speed correct; do
+for program in count speed correct torus; do
     mpicc -O2 -Wall -Wextra -Werror -o "$bin/$program" "tests/nodes/$program.c"
 done
 mpicc -O2 -Wall -Wextra -Werror -o "$bin/vector" tests/mpi/vector.c -lm
+mpicc -std=gnu11 -O2 -Wall -Wextra -o "$bin/neighbor" tests/mpi/neighbor.c -lm -lpthread
 network=(--mca coll_rust_network_file "$CLUSTER_WORK/network.txt")
 slurm=(--mca coll_rust_network_file "$CLUSTER_WORK/topology.conf")
 [ "$mode" != --stock ] || network=()
@@ -132,7 +133,19 @@ if [ "$mode" != --stock ]; then
     job "Results, levels = none" 3,2,1,2 node 100 "${network[@]}" --mca coll_rust_levels none "$bin/correct" rust
 fi
 
+bundles=()
+for operation in allgather allgatherv alltoall alltoallv alltoallw; do
+    bundles+=(--mca "coll_rust_neighbor_${operation}_algorithm" aggregated)
+done
+if [ "$mode" != --stock ]; then
+    job "Neighbours, in bundles" 3,2,1,2 slot 200 "${network[@]}" "${bundles[@]}" "$bin/neighbor" --tiny --seed 3
+    job "Neighbours on a torus, in bundles" 2,2,2,2 node 100 "${bundles[@]}" "$bin/torus" rust 3
+fi
+
 if [ "$mode" != --quick ]; then
+    printf '\nLoad of the machine before the next jobs: %s on %s cores\n' "$(cut -d' ' -f1 /proc/loadavg)" "$(nproc)"
+    job "Neighbours on a torus" 2,2,2,2 node 100 "$bin/torus" $variants 21
+    [ "$mode" = --stock ] || job "Neighbours on a torus, in bundles" 2,2,2,2 node 100 "${bundles[@]}" "$bin/torus" $variants 21
     cluster_rate ${rate}mbit
     for shape in 3,2,1,2 2,2,2,2; do
         # Times mean little where other programs want the cores too.

@@ -93,6 +93,22 @@ impl Bundles {
         bundles
     }
 
+    /// The same with other numbers for the members.
+    pub fn renumber(&mut self, number: impl Fn(usize) -> usize) {
+        self.plain.renumber(&number);
+        self.vias.iter_mut().for_each(|via| via.leader = number(via.leader));
+        for led in &mut self.led {
+            led.peer = number(led.peer);
+            led.shares.iter_mut().for_each(|share| share.member = number(share.member));
+        }
+    }
+
+    /// Whom it has messages with, in any order.
+    pub fn peers(&self) -> impl Iterator<Item = usize> {
+        let led = self.led.iter().flat_map(|led| led.shares.iter().map(|share| share.member).chain([led.peer]));
+        self.plain.peers().chain(self.vias.iter().map(|via| via.leader)).chain(led)
+    }
+
     /// Adds another node.
     fn add(&mut self, me: usize, here: usize, there: usize, out: &Edges, into: &Edges, same: bool) {
         let (members, peers) = (ends(out, into, |edge| edge.0), ends(out, into, |edge| edge.1));

@@ -45,6 +45,17 @@ impl Neighbors {
         Neighbors { destinations, sources, own }
     }
 
+    /// The same with other numbers for the members.
+    pub fn renumber(&mut self, number: impl Fn(usize) -> usize) {
+        let edges = self.destinations.iter_mut().chain(&mut self.sources);
+        edges.for_each(|edge| edge.peer = number(edge.peer));
+    }
+
+    /// Whom it has edges with, in any order.
+    pub fn peers(&self) -> impl Iterator<Item = usize> {
+        self.destinations.iter().chain(&self.sources).map(|edge| edge.peer)
+    }
+
     /// The neighbourhood of a member of a graph: lists of members.
     pub fn listed(me: usize, size: usize, destinations: &[usize], sources: &[usize]) -> Neighbors {
         let edges = |list: &[usize]| -> Vec<Edge> {

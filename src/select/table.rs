@@ -304,6 +304,9 @@ family! {
         auto: auto::neighbor, of Whole;
     /// [`crate::algo::neighbor::direct`], so many messages at a time
     "direct" => Direct(usize = EDGES);
+    /// [`crate::algo::neighbor::aggregated`] on Cartesian and graph communicators, elsewhere [`crate::algo::neighbor::direct`]; so many
+    /// messages at a time to neighbours without bundles
+    "aggregated" => Aggregated(usize = EDGES);
 }
 
 /// Calls a function that has a family as its only type parameter, for each of them.

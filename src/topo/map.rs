@@ -78,6 +78,18 @@ impl Placement {
         self.hw.cores()
     }
 
+    /// The number of every rank's node, in the order of the nodes' lowest ranks: the same on all processes.
+    pub fn node_numbers(&self) -> Vec<usize> {
+        let mut numbers = std::collections::HashMap::new();
+        self.hosts
+            .iter()
+            .map(|host| {
+                let next = numbers.len();
+                *numbers.entry(*host).or_insert(next)
+            })
+            .collect()
+    }
+
     /// The lowest level that the caller shares with another rank: the node, a layer of switches, or everything.
     pub fn joint(&self, other: Rank) -> Level {
         let [here, there] = [self.me, other].map(|rank| self.hosts[rank as usize] as usize);
@@ -160,6 +172,15 @@ mod tests {
         let placement = Placement::new(2, vec![7, 3, 7, 3, 7], vec![], local, Hardware::default());
         assert_eq!(placement.local(), [(0, socket(0)), (2, Locality::default()), (4, socket(4))]);
         assert_eq!((placement.size(), placement.nodes()), (5, 2));
+    }
+
+    #[test]
+    fn nodes_are_numbered_by_their_lowest_ranks_and_joined_by_levels() {
+        let uppers = vec![vec![9, 1], vec![8, 1], vec![9, 1], vec![7, 2]];
+        let place = Placement::new(1, vec![2, 0, 2, 1, 3, 0], uppers, Vec::new(), Hardware::default());
+        assert_eq!(place.node_numbers(), [0, 1, 0, 2, 3, 1]);
+        let levels = [5, 0, 3, 4].map(|rank| place.joint(rank));
+        assert_eq!(levels, [Level::Node, Level::Switch(1), Level::Switch(2), Level::Cluster]);
     }
 
     #[test]

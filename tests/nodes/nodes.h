@@ -47,9 +47,9 @@ static inline void sleep_until(int64_t ns)
     }
 }
 
-/* A copy of the world whose collectives come from the component `name` ("^x": from any but x). What another component
+/* A copy of a communicator whose collectives come from the component `name` ("^x": from any but x). What another component
  * passes on to the one below it (han does where nodes have different numbers of ranks) must not come to rust. */
-static inline MPI_Comm comm_of(const char *name)
+static inline MPI_Comm comm_like(MPI_Comm model, const char *name)
 {
     char preference[128];
     MPI_Info info;
@@ -57,9 +57,15 @@ static inline MPI_Comm comm_of(const char *name)
     snprintf(preference, sizeof preference, "%s%s", name, strcmp(name, "rust") && name[0] != '^' ? ",^rust" : "");
     MPI_Info_create(&info);
     MPI_Info_set(info, "ompi_comm_coll_preference", preference);
-    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Comm_dup_with_info(model, info, &comm);
     MPI_Info_free(&info);
     return comm;
+}
+
+/* The same of the world. */
+static inline MPI_Comm comm_of(const char *name)
+{
+    return comm_like(MPI_COMM_WORLD, name);
 }
 
 /* Splits "a,b,c" in place. */
