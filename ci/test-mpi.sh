@@ -92,10 +92,10 @@ while read -r np sample; do
         job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
     says "$before" 'process_vm_readv .*[Nn]ot permitted'
 done <<'NP'
-2 2
-3 3
-5 8
-8 20
+2 4
+3 6
+5 16
+8 60
 NP
 
 # Shared memory in small pieces, read from the other process, in another place, waited for in every way; and of all sizes from too little
