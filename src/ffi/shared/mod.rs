@@ -153,6 +153,7 @@ fn needs_queue(call: &Call, members: usize) -> bool {
         Kind::Gather | Kind::Allgather => call.block().is_none_or(|block| block > LINE),
         Kind::Scatter | Kind::Alltoall => call.block().is_none_or(|block| block > op::line_share(members)),
         Kind::Barrier => false,
+        Kind::Allgatherv => true,
         // Only the two ends of a message know its length.
         _ => call.bytes().is_none_or(|bytes| bytes > LINE),
     }
