@@ -111,7 +111,8 @@ fn member(team: &Team, cores: usize) {
             barrier();
         };
         say("bcast + barrier", bytes, time(team, calls, both));
-        let allreduce = || block_on(team, op::allreduce::allreduce(turn(), &Sum, from, to)).expect("allreduce");
+        let allreduce =
+            || block_on(team, op::allreduce::allreduce(turn(), &Sum, from, to, usize::MAX)).expect("allreduce");
         say("allreduce", bytes, time(team, calls, allreduce));
         let reduce = || {
             block_on(team, op::reduce::reduce(turn(), 0, &Sum, from, to)).expect("reduce");

@@ -13,6 +13,7 @@ use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use crate::params::Shm;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
+use crate::shm::rates::{self, RATES_BYTES, Rates};
 use crate::shm::team::{Config, Team};
 use crate::sync::cores::{ROOM_BYTES, Room, take_turns};
 use crate::sync::wait::Waiting;
@@ -158,14 +159,16 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
     }
     let members = Members { ep, ranks, me };
     for attempt in 0..pool::attempts(shm) {
-        if let Some((group, take_turns)) = handshake(&members, shm, attempt).await? {
+        if let Some(Made { group, take_turns, measured }) = handshake(&members, shm, attempt).await? {
             let (cores, size) = (place.cores(), members.ranks.len());
             let crowded = take_turns || (cores > 0 && size > cores);
             if me == 0 {
                 let how = if crowded { "which take turns on fewer" } else { "with as many" };
                 startup::remark(&format!("shared memory: {size} processes, {how} processors"));
             }
-            return Ok(Some(Team::new(Box::new(group), config(shm, crowded))));
+            let team = Team::new(Box::new(group), config(shm, crowded));
+            learn(&team, shm, measured).await?;
+            return Ok(Some(team));
         }
     }
     if me == 0 {
@@ -187,15 +190,43 @@ fn config(shm: &Shm, crowded: bool) -> Config {
     }
 }
 
+/// Tells the team what has been `measured` on this node; measures it, if nobody has, and remembers it.
+async fn learn(team: &Team, shm: &Shm, measured: Option<Rates>) -> Result<()> {
+    if team.size() < 2 || !team.memory().zero_copy() || shm.zero_copy_min.is_some() {
+        return Ok(());
+    }
+    let rates = match measured {
+        None => rates::measure(team).await?,
+        known => known,
+    };
+    if let Some(rates) = rates {
+        MEASURED.get_or_init(|| rates);
+        team.set_thresholds(rates.thresholds(team.size()));
+    }
+    Ok(())
+}
+
+/// What the first team of the process with zero copy has measured.
+static MEASURED: OnceLock<Rates> = OnceLock::new();
+
 /// What a process reports after it has tried: whether it has attached the others, and whether it can read their memory.
 const ATTACHED: u8 = 1;
 const CAN_READ: u8 = 2;
 
-/// What a process reports besides: what it may use of the node's processors.
-const REPORT: usize = 1 + ROOM_BYTES;
+/// What a process reports besides: what it may use of the node's processors, and what it knows of the node's times.
+const REPORT: usize = 1 + ROOM_BYTES + RATES_BYTES;
 
-/// The group, if all have attached all, and whether its processes have to take turns on the processors that they may use.
-async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<Option<(Group, bool)>> {
+/// What a handshake gives.
+struct Made {
+    group: Group,
+    /// Whether its processes have to take turns on the processors that they may use.
+    take_turns: bool,
+    /// What the first member knows that knows anything.
+    measured: Option<Rates>,
+}
+
+/// The group, if all have attached all.
+async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<Option<Made>> {
     let mut draft = pool::get(shm, attempt).and_then(|pool| said(pool.prepare(shm.zero_copy)));
     let hello = draft.as_ref().map_or(Hello::UNABLE, Draft::hello);
     let phase = 4 * attempt as u8;
@@ -212,7 +243,8 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     }
     let mut report = [0; REPORT];
     report[0] = status;
-    report[1..].copy_from_slice(&Room::own().encode());
+    report[1..=ROOM_BYTES].copy_from_slice(&Room::own().encode());
+    report[1 + ROOM_BYTES..].copy_from_slice(&MEASURED.get().copied().unwrap_or_default().encode());
     let reports = allgather(members, phase + 2, report).await?;
     let agreed = reports.iter().fold(ATTACHED | CAN_READ, |all, report| all & report[0]);
     let Some(draft) = draft else { return Ok(None) };
@@ -222,8 +254,10 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     }
     // It is attached, so this cannot fail.
     let group = draft.confirm(agreed & CAN_READ != 0).map_err(|_| Error::Mpi(CR_ERR_INTERN as i32))?;
-    let rooms: Vec<_> = reports.iter().filter_map(|report| report.last_chunk().map(Room::decode)).collect();
-    Ok(Some((group, take_turns(&rooms))))
+    let room = |report: &[u8; REPORT]| report[1..].first_chunk().map(Room::decode);
+    let rooms: Vec<_> = reports.iter().filter_map(room).collect();
+    let measured = reports.iter().filter_map(|report| report.last_chunk()).find_map(Rates::decode);
+    Ok(Some(Made { group, take_turns: take_turns(&rooms), measured }))
 }
 
 /// What succeeded; a failure is told at verbose level 2.

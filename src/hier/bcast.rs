@@ -47,7 +47,7 @@ pub(super) async fn down<E: Endpoint>(
             && let Some(turn) = node.open(lane, data.bytes().len()).await?
         {
             // What is reduced has no gaps, where there is shared memory for it.
-            shm::bcast::bcast(turn, group.leader, &data.bytes(), node.zero_copy()).await?;
+            shm::bcast::bcast(turn, group.leader, &data.bytes(), node.zero_copy().bcast).await?;
             continue;
         }
         let stage = job.stage(group, lane, phase::DOWN);

@@ -25,5 +25,6 @@ pub mod node;
 pub mod op;
 pub mod peer;
 pub mod pool;
+pub mod rates;
 pub mod team;
 pub mod turn;

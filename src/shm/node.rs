@@ -6,6 +6,7 @@
 
 use super::layout::LINE;
 use super::op::Combine;
+use super::rates::Thresholds;
 use super::team::Team;
 use super::turn::Turn;
 use crate::endpoint::Result;
@@ -15,14 +16,14 @@ use crate::endpoint::Result;
 pub struct Node<'a> {
     team: &'a Team,
     slot: usize,
-    zero_copy: usize,
+    zero_copy: Thresholds,
     combine: Option<&'a dyn Combine>,
 }
 
 impl<'a> Node<'a> {
     /// For an operation that has this slot of the team to itself. From `zero_copy` bytes on, data are read from another process's
     /// memory; `combine` says how elements are combined, where they are. The same on all members.
-    pub fn new(team: &'a Team, slot: usize, zero_copy: usize, combine: Option<&'a dyn Combine>) -> Node<'a> {
+    pub fn new(team: &'a Team, slot: usize, zero_copy: Thresholds, combine: Option<&'a dyn Combine>) -> Node<'a> {
         Node { team, slot, zero_copy, combine }
     }
 
@@ -32,7 +33,7 @@ impl<'a> Node<'a> {
     }
 
     /// From so many bytes on, data are read from another process's memory.
-    pub fn zero_copy(&self) -> usize {
+    pub fn zero_copy(&self) -> Thresholds {
         self.zero_copy
     }
 

@@ -14,6 +14,7 @@ use crate::shm::layout::{
     BLOCKING, Control, LANES, LINES, NOT_YET, PAGES, Part, REFUSED, SHORT, SLOTS, STREAMS, StreamControl, reached,
 };
 use crate::shm::memory::{Member, Memory};
+use crate::shm::rates::Thresholds;
 use crate::shm::turn::{Reach, Turn};
 use crate::sync::futex::{self, Half};
 use crate::sync::shared::{Ordering, SharedU64, fence};
@@ -54,7 +55,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             fragment: 16384,
-            fragments: 8,
+            fragments: 32,
             sets: 2,
             short: SHORT,
             shared_work_min: 8192,
@@ -120,6 +121,7 @@ pub struct Team {
     fragment_mask: u32,
     may_sleep: bool,
     looks: u32,
+    thresholds: OnceLock<Thresholds>,
     /// An operation of the caller has failed.
     failed: AtomicBool,
 }
@@ -158,6 +160,7 @@ impl Team {
             fragment_mask,
             may_sleep,
             looks,
+            thresholds: OnceLock::new(),
             failed: AtomicBool::new(false),
         };
         let control = team.control(me);
@@ -183,6 +186,18 @@ impl Team {
     #[inline(always)]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// From how many bytes on to read other members' memory directly; never, unless it was said.
+    #[inline(always)]
+    pub fn thresholds(&self) -> &Thresholds {
+        const NEVER: Thresholds = Thresholds::all(usize::MAX);
+        self.thresholds.get().unwrap_or(&NEVER)
+    }
+
+    /// Says so, before the first operation that asks; the same for all members.
+    pub fn set_thresholds(&self, thresholds: Thresholds) {
+        let _ = self.thresholds.set(thresholds);
     }
 
     /// The memory below.

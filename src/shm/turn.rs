@@ -15,6 +15,9 @@ use crate::sync::shared::{Ordering, SharedU64};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+/// The longest fragment made of several.
+const WIDE: usize = 64 << 10;
+
 /// Vain polls of one wait between two looks at whether processes are alive.
 const PATIENCE: u32 = 2048;
 
@@ -91,6 +94,8 @@ pub struct Turn<'t> {
     controls: &'t [At<StreamControl>],
     queues: &'t [At<u8>],
     op: u32,
+    /// A fragment is so many of the queue's, as a power of two.
+    wide: u32,
     blocking: bool,
     finished: bool,
 }
@@ -107,7 +112,7 @@ impl<'t> Turn<'t> {
         assert!(!stream.busy.load(Ordering::Relaxed), "the stream's operation before is not over");
         stream.busy.store(true, Ordering::Relaxed);
         let op = stream.next.load(Ordering::Relaxed);
-        Turn { team, stream, controls, queues, op, blocking, finished: false }
+        Turn { team, stream, controls, queues, op, wide: 0, blocking, finished: false }
     }
 
     /// The team.
@@ -131,13 +136,23 @@ impl<'t> Turn<'t> {
     /// Bytes of a fragment.
     #[inline(always)]
     pub fn fragment(&self) -> usize {
-        self.team.config().fragment
+        self.team.config().fragment << self.wide
     }
 
     /// Fragments of a set: step k uses slot k modulo this.
     #[inline(always)]
     pub fn depth(&self) -> u32 {
-        self.team.fragment_mask() + 1
+        (self.team.fragment_mask() + 1) >> self.wide
+    }
+
+    /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a set: for operations in which a
+    /// fragment costs more than one hand-over. All members must do so, before the first step.
+    #[inline(always)]
+    pub fn widened(mut self) -> Turn<'t> {
+        while self.fragment() * 2 <= WIDE && self.depth() > 4 {
+            self.wide += 1;
+        }
+        self
     }
 
     #[inline(always)]
@@ -164,7 +179,7 @@ impl<'t> Turn<'t> {
         let config = self.team.config();
         let (set, depth) = (self.op as usize % config.sets, self.depth() as usize);
         let index = set * depth + (step as usize & (depth - 1));
-        self.queues[member].0.wrapping_add(LINES * SHORT + index * config.fragment)
+        self.queues[member].0.wrapping_add(LINES * SHORT + index * self.fragment())
     }
 
     /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, up to 4096 in its short slot, which is

@@ -12,6 +12,7 @@ use coll_rust::hier::reduce::reduce;
 use coll_rust::select::Spec;
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::node::Node;
+use coll_rust::shm::rates::Thresholds;
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::{self, SimEndpoint, World};
 use coll_rust::topo::{Group, Hardware, Hierarchy, LevelSpec, Placement};
@@ -75,7 +76,7 @@ fn run(kind: usize, segment: usize, alive: &[Rank], fails: bool) -> Vec<Option<R
                 Err(Error::Mpi(1))
             } else {
                 let (half, groups, affine) = (Half { ep: &ep, first: 0 }, groups(rank), Affine { size: 2 });
-                let node = Node::new(team, 0, usize::MAX, (kind > 1).then_some(&affine));
+                let node = Node::new(team, 0, Thresholds::all(usize::MAX), (kind > 1).then_some(&affine));
                 let job = Job { segment, window: 3, ..part(&half, &groups, Some(node), true) };
                 let result = perform(kind, &job).await;
                 if result.is_err() {

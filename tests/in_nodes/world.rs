@@ -6,6 +6,7 @@ use coll_rust::hier::Job;
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::node::Node;
 use coll_rust::shm::op::Combine;
+use coll_rust::shm::rates::Thresholds;
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::{Rng, SimEndpoint, SimPost, SimTemp};
 use coll_rust::topo::Group;
@@ -85,7 +86,7 @@ impl Nodes {
         zero_copy: usize,
         op: Option<&'a dyn Combine>,
     ) -> Option<Node<'a>> {
-        self.team(rank).map(|team| Node::new(team, slot, zero_copy, op))
+        self.team(rank).map(|team| Node::new(team, slot, Thresholds::all(zero_copy), op))
     }
 
     /// A rank's future; it is polled again when something changes in its node's memory.

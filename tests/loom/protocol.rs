@@ -142,7 +142,7 @@ fn allreduce(team: &Team, count: usize) -> Result<()> {
     let (from, to) = (span(&mut input), span(&mut output));
     block_on(team, async {
         let turn = team.open(0, 0, count > 7).await?.expect("memory");
-        op::allreduce::allreduce(turn, &Xor, from, to).await
+        op::allreduce::allreduce(turn, &Xor, from, to, usize::MAX).await
     })?;
     assert_eq!(output, vec![(1 << team.size()) - 1; count]);
     Ok(())

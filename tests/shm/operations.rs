@@ -112,6 +112,7 @@ async fn reduce(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng, root
     let root = common.below(size);
     let op = Affine { size: [2, 8, 24, 56, 64][common.below(5)] };
     let count = length(common) / op.size;
+    let zero_copy = threshold(common);
     let operands: Vec<_> = (0..size).map(|m| op.operand(&[id, m], count)).collect();
     let mut input = operands[me].clone();
     let mut output = vec![0x77; input.len()];
@@ -120,7 +121,7 @@ async fn reduce(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng, root
     let in_place = to.ptr() == from.ptr();
     match rooted {
         true => op::reduce::reduce(turn, root, &op, from, to).await.unwrap(),
-        false => op::allreduce::allreduce(turn, &op, from, to).await.unwrap(),
+        false => op::allreduce::allreduce(turn, &op, from, to, zero_copy).await.unwrap(),
     }
     let gets = !rooted || me == root;
     let result = if in_place { &input } else { &output };

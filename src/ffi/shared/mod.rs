@@ -17,6 +17,7 @@ use crate::endpoint::Result;
 use crate::shm::layout::LINE;
 use crate::shm::node::Node;
 use crate::shm::op::{self, Combine};
+use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::topo::Level;
@@ -77,7 +78,7 @@ pub fn is_eligible(comm: &Comm, call: &Call) -> bool {
 pub struct Part<'c> {
     team: &'c Team,
     slot: usize,
-    zero_copy: usize,
+    zero_copy: Thresholds,
     elements: Option<Elements>,
     _turn: Option<team::Turn<'c>>,
 }
@@ -103,12 +104,13 @@ pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<
     };
     let elements = (!call.op.is_null()).then(|| Elements { dtype: call.units(), op: call.op });
     let team = comm.team.team(comm).await?;
-    Ok(team.map(|team| Part { team, slot: slot.number(), zero_copy: zero_copy(comm), elements, _turn: turn }))
+    Ok(team.map(|team| Part { team, slot: slot.number(), zero_copy: zero_copy(comm, team), elements, _turn: turn }))
 }
 
-/// From so many bytes on, data are read from another process's memory.
-fn zero_copy(comm: &Comm) -> usize {
-    comm.config().shm.zero_copy_min.unwrap_or(usize::MAX)
+/// From how many bytes on data are read from another process' memory: as the parameter says, or as was measured.
+#[inline]
+fn zero_copy(comm: &Comm, team: &Team) -> Thresholds {
+    comm.config().shm.zero_copy_min.map_or(*team.thresholds(), Thresholds::all)
 }
 
 /// How an eligible call has gone.
@@ -160,17 +162,19 @@ fn needs_queue(call: &Call, members: usize) -> bool {
 }
 
 async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>) -> Result<()> {
-    let zero_copy = zero_copy(comm);
+    let zero_copy = zero_copy(comm, turn.team());
     let elements = || Elements { dtype: call.units(), op: call.op };
     match call.kind {
         Kind::Barrier => op::barrier::barrier(turn).await,
-        Kind::Bcast => moves::bcast(turn, call, zero_copy).await,
-        Kind::Gather | Kind::Gatherv => moves::gather(turn, call, zero_copy).await,
-        Kind::Scatter | Kind::Scatterv => moves::scatter(turn, call, zero_copy).await,
-        Kind::Allgather | Kind::Allgatherv => moves::allgather(turn, call, zero_copy).await,
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => moves::alltoall(turn, call, zero_copy).await,
+        Kind::Bcast => moves::bcast(turn, call, zero_copy.bcast).await,
+        Kind::Gather | Kind::Gatherv => moves::gather(turn, call, zero_copy.gather).await,
+        Kind::Scatter | Kind::Scatterv => moves::scatter(turn, call, zero_copy.scatter).await,
+        Kind::Allgather | Kind::Allgatherv => moves::allgather(turn, call, zero_copy.exchange).await,
+        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => moves::alltoall(turn, call, zero_copy.exchange).await,
         Kind::Reduce => op::reduce::reduce(turn, call.root as usize, &elements(), call.operand(), call.result()).await,
-        Kind::Allreduce => op::allreduce::allreduce(turn, &elements(), call.operand(), call.result()).await,
+        Kind::Allreduce => {
+            op::allreduce::allreduce(turn, &elements(), call.operand(), call.result(), zero_copy.allreduce).await
+        }
         Kind::Scan => op::scan::scan(turn, false, &elements(), call.operand(), call.result()).await,
         Kind::Exscan => op::scan::scan(turn, true, &elements(), call.operand(), call.result()).await,
         Kind::ReduceScatter | Kind::ReduceScatterBlock => {

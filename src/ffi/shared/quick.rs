@@ -107,7 +107,7 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
             let size = unsafe { plain(call.recv.dtype) }?;
             let data = bytes(call.recv.buf, size, call.recv.count)?;
             let turn = team.turn(0, 0, data.0.len() > LINE)?;
-            finish(team, Kind::Bcast, op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm)))
+            finish(team, Kind::Bcast, op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm, team).bcast))
         }
         // SAFETY: by the caller's promise.
         kind @ (Kind::Reduce | Kind::Allreduce) => unsafe { quick_reduction(comm, team, kind, call) },
@@ -139,7 +139,8 @@ unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> 
     let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
     let in_line = if gathers { LINE } else { op::line_share(team.size()) };
     let turn = || team.turn(0, 0, vector || each > in_line);
-    let zero_copy = zero_copy(comm);
+    let zero_copy = zero_copy(comm, team);
+    let zero_copy = if gathers { zero_copy.gather } else { zero_copy.scatter };
     match (all, own, gathers) {
         (Some(all), own, true) => finish(team, kind, op::gather::receive(turn()?, own.as_ref(), &all, zero_copy)),
         (Some(all), own, false) => finish(team, kind, op::scatter::send(turn()?, &all, own.as_ref(), zero_copy)),
@@ -154,7 +155,7 @@ unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> 
 /// # Safety
 /// As for [`Call::new`](crate::ffi::call::Call::new).
 unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let (size, zero_copy) = (team.size(), zero_copy(comm));
+    let (size, zero_copy) = (team.size(), zero_copy(comm, team).exchange);
     let in_place = call.send.in_place != 0;
     // SAFETY: significant, so live by the caller's promise; as below.
     let into = unsafe { blocks(&call.recv) }?;
@@ -203,7 +204,10 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
             let root = call.root as usize;
             finish(team, kind, op::reduce::reduce(turn, root, &elements, units(input), units(output)))
         }
-        _ => finish(team, kind, op::allreduce::allreduce(turn, &elements, units(input), units(output))),
+        _ => {
+            let zero_copy = zero_copy(comm, team).allreduce;
+            finish(team, kind, op::allreduce::allreduce(turn, &elements, units(input), units(output), zero_copy))
+        }
     }
 }
 

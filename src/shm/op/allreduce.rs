@@ -2,23 +2,30 @@
 //!
 //! Up to 56 bytes travel in the lines, and everybody combines everything; so it is with fragments in slots while latency counts
 //! more than work. Otherwise each member combines a part of every fragment, and all collect the parts: less to combine even for two
-//! members, and no more to copy between caches.
+//! members, and no more to copy between caches. Of long operands they may [read](super::fetched) their parts where those lie.
 
 use super::combine::{Combine, fold};
 use super::reduce::Pieces;
-use super::{all_wrote, shared};
+use super::{all_wrote, fetched, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::layout::LINE;
 use crate::shm::turn::Turn;
 
-/// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be the input.
+/// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be the input. From `zero_copy`
+/// bytes on, members may read each other's memory.
 #[inline(always)]
-pub async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
+pub async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span, zero_copy: usize) -> Result<()> {
     let bytes = input.len() * op.size();
     if bytes > LINE {
-        return if turn.size() > 1 && bytes >= turn.team().config().shared_work_min {
-            shared::reduce(turn, None, op, input, output).await
+        let least = zero_copy.max(op.size() * turn.size());
+        return if turn.size() > 1 && bytes >= least && turn.team().memory().zero_copy() {
+            fetched::allreduce(turn, op, input, output).await
+        } else if turn.size() > 1 && bytes >= turn.team().config().shared_work_min {
+            match turn.team().config().waiting.crowded {
+                true => through_one(turn, op, input, output).await,
+                false => shared::reduce(turn, None, op, input, output).await,
+            }
         } else {
             everyone(turn, op, input, output).await
         };
@@ -30,6 +37,54 @@ pub async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: 
     all_wrote(&turn, 1).await?;
     // SAFETY: all have published; the output is in nobody's line.
     unsafe { fold(op, turn.size(), input.len(), |m| turn.payload(m).cast_const(), output.ptr()) };
+    turn.finish();
+    Ok(())
+}
+
+/// Member 0 combines everything. Where members take turns on the cores, shared work is done no sooner, and needs more turns.
+async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
+    let turn = turn.widened();
+    let (me, members, size) = (turn.me(), turn.size(), op.size());
+    let pieces = Pieces::new(&turn, op, input.len())?;
+    if me == 0 {
+        for step in 0..pieces.steps {
+            turn.slot_free(step).await?;
+            all_wrote(&turn, step + 1).await?;
+            let (at, count) = pieces.get(step);
+            let slot = turn.slot(0, step);
+            let operand = |m| if m == 0 { input.ptr().wrapping_add(at) } else { turn.slot(m, step) }.cast_const();
+            // SAFETY: the others' operands are published; the caller's slot is free, and holds a piece.
+            unsafe { fold(op, members, count, operand, slot) };
+            turn.publish(step + 1);
+            turn.acknowledge(step + 1);
+            // SAFETY: nobody else writes the slot; the piece lies within the output.
+            unsafe { copy::read(output.ptr().wrapping_add(at), slot, count * size, false) };
+        }
+        turn.finish();
+        return Ok(());
+    }
+    turn.set_free().await?;
+    // Results are read so much later than operands are written: in between the others do their part. Member 0 never waits for a result to be
+    // read whose operand has not been followed by `depth` others.
+    let lag = (turn.depth() / 2).min(pieces.steps);
+    for step in 0..pieces.steps + lag {
+        if step < pieces.steps {
+            if let Some(before) = (step + 1).checked_sub(turn.depth()) {
+                turn.read(0, before).await?;
+            }
+            let (at, count) = pieces.get(step);
+            // SAFETY: member 0 is through with what the slot held; it holds a piece.
+            unsafe { copy::write(turn.slot(me, step), input.ptr().wrapping_add(at), count * size) };
+            turn.publish(step + 1);
+        }
+        if let Some(result) = step.checked_sub(lag) {
+            turn.wrote(0, result + 1).await?;
+            let (at, count) = pieces.get(result);
+            // SAFETY: published; the piece lies within the output, and its operand has been combined.
+            unsafe { copy::read(output.ptr().wrapping_add(at), turn.slot(0, result), count * size, false) };
+            turn.acknowledge(result + 1);
+        }
+    }
     turn.finish();
     Ok(())
 }

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy)]
 struct Plan<'t> {
     team: &'t Team,
+    fragment: usize,
     zero_copy: usize,
 }
 
@@ -27,7 +28,7 @@ impl Plan<'_> {
     }
 
     fn slot(self, writer: Member) -> Shares {
-        Shares::new(self.team.config().fragment, self.team.size(), writer, 64)
+        Shares::new(self.fragment, self.team.size(), writer, 64)
     }
 
     #[inline(always)]
@@ -59,7 +60,8 @@ pub async fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     zero_copy: usize,
 ) -> Result<()> {
-    let plan = Plan { team: turn.team(), zero_copy };
+    let turn = turn.widened();
+    let plan = Plan { team: turn.team(), fragment: turn.fragment(), zero_copy };
     match out {
         Some(out) if plan.all_short(out, into) => short(turn, plan, out, into).await,
         Some(out) => exchange(turn, plan, out, into, true).await,

@@ -11,6 +11,7 @@ pub mod barrier;
 pub mod bcast;
 mod block;
 pub mod combine;
+mod fetched;
 pub mod gather;
 pub mod reduce;
 pub mod reduce_scatter;

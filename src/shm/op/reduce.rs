@@ -15,7 +15,11 @@ use crate::shm::turn::Turn;
 #[inline(always)]
 pub async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
     let bytes = input.len() * op.size();
-    let shares_work = if turn.size() > 2 { turn.team().config().shared_work_min } else { usize::MAX };
+    let shares_work = if turn.size() > 2 && !turn.team().config().waiting.crowded {
+        turn.team().config().shared_work_min
+    } else {
+        usize::MAX
+    };
     if !is_short(&turn, bytes, shares_work) {
         return if bytes >= shares_work {
             shared::reduce(turn, Some(root), op, input, output).await

@@ -35,6 +35,7 @@ pub async fn reduce_scatter<C: Combine>(
         turn.finish();
         return Ok(());
     }
+    let turn = turn.widened();
     assert!(turn.team().fits(size), "an element of {size} bytes does not fit a share of a fragment");
     let shares = |writer| Shares::new(turn.fragment(), members, writer, 64);
     let each = shares(0).each / size;

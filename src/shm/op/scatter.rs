@@ -44,6 +44,7 @@ pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     own: Option<&S>,
     zero_copy: usize,
 ) -> Result<()> {
+    let turn = turn.widened();
     let (me, size) = (turn.me(), turn.size());
     let plan = Plan::new(&turn, me, zero_copy);
     let others = || (0..size).filter(|&m| m != me);
@@ -121,6 +122,7 @@ async fn send_rest<B: Blocks + ?Sized>(
 
 /// Receives the caller's block from `root`.
 pub async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
+    let turn = turn.widened();
     let (me, len) = (turn.me(), own.len());
     let plan = Plan::new(&turn, root, zero_copy);
     if len == 0 {

@@ -21,6 +21,7 @@ pub(super) async fn reduce<C: Combine>(
     input: Span,
     output: Span,
 ) -> Result<()> {
+    let turn = turn.widened();
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let pieces = Pieces::new(&turn, op, input.len())?;
     turn.steps(pieces.steps as usize * 2 + 2)?;

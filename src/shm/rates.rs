@@ -1,0 +1,201 @@
+//! When to read another process' memory instead of copying through shared memory: from times measured on this node.
+//!
+//! Which is faster depends on the machine: process_vm_readv pays for a system call and for every page, but moves data once; through a queue they
+//! move twice, but both sides work at the same time, and caches hand lines over without the kernel. On one machine the queue wins at every
+//! size, on another it loses from 64 KiB on. So the first team of a process measures both with broadcasts, and later teams reuse that.
+
+use crate::endpoint::{Result, Span, Stream};
+use crate::shm::layout::BLOCKING;
+use crate::shm::op;
+use crate::shm::team::Team;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Sizes that are measured, in bytes.
+const SIZES: [usize; 2] = [64 << 10, 256 << 10];
+/// From so many bytes on an advantage counts that shows at each of [`SIZES`].
+const FROM: [usize; 2] = [64 << 10, 128 << 10];
+/// An advantage: this part of the other's time, in percent, for each of [`SIZES`].
+const PERCENT: [u64; 2] = [75, 90];
+/// How often each is measured; the shortest time counts.
+const TRIES: usize = 3;
+
+/// Times in nanoseconds, for each of two sizes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// A broadcast through the queue: everybody copies at the same time.
+    pub queue: [u32; 2],
+    /// A broadcast whose readers read the root's memory.
+    pub fetch: [u32; 2],
+    /// A copy within a process.
+    pub copy: [u32; 2],
+}
+
+/// Bytes of [`Rates::encode`].
+pub const RATES_BYTES: usize = 24;
+
+/// From how many bytes on data are read from another process' memory, for each operation; `usize::MAX`: never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Of a broadcast.
+    pub bcast: usize,
+    /// Of a block that is gathered.
+    pub gather: usize,
+    /// Of a block that is scattered.
+    pub scatter: usize,
+    /// Of a block of an allgather or alltoall.
+    pub exchange: usize,
+    /// Of an operand of an allreduce.
+    pub allreduce: usize,
+}
+
+impl Thresholds {
+    /// The same for all operations.
+    pub const fn all(bytes: usize) -> Thresholds {
+        Thresholds { bcast: bytes, gather: bytes, scatter: bytes, exchange: bytes, allreduce: bytes }
+    }
+}
+
+impl Rates {
+    /// As bytes, for other members.
+    pub fn encode(&self) -> [u8; RATES_BYTES] {
+        let mut bytes = [0; RATES_BYTES];
+        for (to, time) in bytes.chunks_exact_mut(4).zip([self.queue, self.fetch, self.copy].as_flattened()) {
+            to.copy_from_slice(&time.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// From [`Rates::encode`]; `None` where nothing has been measured.
+    pub fn decode(bytes: &[u8; RATES_BYTES]) -> Option<Rates> {
+        let (times, _) = bytes.as_chunks::<4>();
+        let pair = |i: usize| [times[2 * i], times[2 * i + 1]].map(u32::from_ne_bytes);
+        let rates = Rates { queue: pair(0), fetch: pair(1), copy: pair(2) };
+        (rates != Rates::default()).then_some(rates)
+    }
+
+    /// What follows for a team of so many members.
+    ///
+    /// The time of each operation is put together from those of a broadcast: a member of an exchange copies in, then out, where it could fetch; the root
+    /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the root of a gather copies or fetches one
+    /// block after the other.
+    pub fn thresholds(&self, members: usize) -> Thresholds {
+        let others = members.saturating_sub(1).max(1) as u64;
+        let pick = |queue: fn(u64, u64, u64) -> u64| {
+            let wins = |i: usize| {
+                let [q, f, c] = [self.queue[i], self.fetch[i], self.copy[i]].map(u64::from);
+                f > 0 && f.max(c) * 100 < queue(q, c, others) * PERCENT[i]
+            };
+            match (wins(0), wins(1)) {
+                (true, true) => FROM[0],
+                (_, true) => FROM[1],
+                _ => usize::MAX,
+            }
+        };
+        Thresholds {
+            bcast: pick(|queue, _, _| queue),
+            gather: pick(|queue, _, _| queue),
+            scatter: pick(|queue, copy, others| queue * others + copy),
+            exchange: pick(|queue, _, _| 2 * queue),
+            allreduce: pick(|queue, _, _| queue),
+        }
+    }
+}
+
+/// Bytes in one run.
+struct Bytes(Span);
+
+impl Stream for Bytes {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn direct(&self) -> Option<Span> {
+        Some(self.0)
+    }
+
+    fn pack(&self, _: usize, _: Span) -> Result<()> {
+        Ok(()) // never called: `direct` says so
+    }
+
+    fn unpack(&self, _: usize, _: Span) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Measures on the team's blocking stream, before anybody else uses that; all members must be able to fetch. All get the times of
+/// member 0; `None` when the stream has no memory.
+pub async fn measure(team: &Team) -> Result<Option<Rates>> {
+    let mut room = vec![0_u8; SIZES[1]];
+    let mut other = vec![0_u8; if team.me() == 0 { SIZES[1] } else { 0 }];
+    let mut best = [[u32::MAX; 2]; 3];
+    for (i, size) in SIZES.into_iter().enumerate() {
+        for round in 0..TRIES {
+            for (way, limit) in [usize::MAX, 0].into_iter().enumerate() {
+                if team.me() == 0 {
+                    // New contents each time, as in a program.
+                    room[..size].fill((2 * round + way) as u8);
+                }
+                let data = Bytes(Span::new(room.as_mut_ptr(), size, 1));
+                let met = meet(team).await?;
+                let start = Instant::now();
+                let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
+                op::bcast::bcast(turn, 0, &data, limit).await?;
+                if !(met && meet(team).await?) {
+                    return Ok(None);
+                }
+                best[way][i] = best[way][i].min(nanoseconds(start));
+            }
+            if team.me() == 0 {
+                let start = Instant::now();
+                other[..size].copy_from_slice(&room[..size]);
+                black_box(&mut other);
+                best[2][i] = best[2][i].min(nanoseconds(start));
+            }
+        }
+    }
+    let mut bytes = Rates { queue: best[0], fetch: best[1], copy: best[2] }.encode();
+    let Some(turn) = team.open(BLOCKING, 0, false).await? else { return Ok(None) };
+    op::bcast::bcast(turn, 0, &Bytes(Span::new(bytes.as_mut_ptr(), RATES_BYTES, 1)), usize::MAX).await?;
+    Ok(Rates::decode(&bytes))
+}
+
+/// A barrier; false without memory.
+async fn meet(team: &Team) -> Result<bool> {
+    match team.open(BLOCKING, 0, false).await? {
+        Some(turn) => op::barrier::barrier(turn).await.map(|()| true),
+        None => Ok(false),
+    }
+}
+
+fn nanoseconds(start: Instant) -> u32 {
+    u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_travel_as_bytes() {
+        let rates = Rates { queue: [1, 70_000], fetch: [3, 4], copy: [u32::MAX, 6] };
+        assert_eq!(Rates::decode(&rates.encode()), Some(rates));
+        assert_eq!(Rates::decode(&Rates::default().encode()), None);
+    }
+
+    #[test]
+    fn a_machine_with_fast_caches_uses_the_queue_only() {
+        let rates = Rates { queue: [2_500, 8_000], fetch: [8_000, 24_000], copy: [1_900, 7_500] };
+        assert_eq!(rates.thresholds(2), Thresholds::all(usize::MAX));
+    }
+
+    #[test]
+    fn a_machine_with_slow_caches_reads_what_would_be_copied_twice() {
+        let rates = Rates { queue: [6_200, 15_000], fetch: [9_200, 22_000], copy: [1_600, 6_500] };
+        let found = rates.thresholds(2);
+        assert_eq!(found, Thresholds { exchange: 64 << 10, ..Thresholds::all(usize::MAX) });
+        assert_eq!(rates.thresholds(8).scatter, 64 << 10);
+        let slower = Rates { fetch: [9_400, 22_000], ..rates };
+        assert_eq!(slower.thresholds(2).exchange, 128 << 10);
+    }
+}
