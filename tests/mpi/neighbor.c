@@ -16,7 +16,7 @@
 #include "around.h"
 #include "blocks.h"
 
-#if MPI_VERSION < 4
+#if OMPI_MAJOR_VERSION < 5
 #define MPI_Neighbor_allgather_init MPIX_Neighbor_allgather_init
 #define MPI_Neighbor_allgatherv_init MPIX_Neighbor_allgatherv_init
 #define MPI_Neighbor_alltoall_init MPIX_Neighbor_alltoall_init
