@@ -88,7 +88,7 @@ while read -r np sample; do
     says_not "$before" process_vm_readv
     before=$number
     # Open MPI's own shared memory does not find out by trying.
-    launcher=noread OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_sm_single_copy_mechanism=none \
+    launcher=noread OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma \
         job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
     says "$before" 'process_vm_readv .*[Nn]ot permitted'
 done <<'NP'
