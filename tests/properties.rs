@@ -28,6 +28,7 @@ mod properties {
     mod hier_scatter;
     mod job;
     mod neighbor;
+    mod pieces;
     mod random;
     mod reduce;
     mod reduce_scatter;

@@ -1,26 +1,34 @@
 //! Allgather, Allgatherv: up to the leaders below the topmost group, an allgather among its members, a broadcast down.
 //!
 //! Leaders collect in their own receive buffer, where every block has its place by rank, so any placement will do and blocks that
-//! follow each other there are not copied. The broadcast goes through all lower levels at once, in segments.
+//! follow each other there are not copied.
 //!
-//! Cost, at each level below the topmost: one message for each member that is no leader, with the blocks of the ranks below it
-//! (see [`super::gather`]), and what a broadcast of all blocks costs; at the topmost, what the algorithm costs whose blocks are
-//! those of the ranks below each member: with h members each sends and receives all blocks but those that it has.
-//! Memory: none where blocks are one run in memory (bruck: one buffer of all); else all blocks once for each segment under way.
+//! What the leaders exchange and broadcast, which is much more than what came up to them, is cut into segments where it is large, and
+//! [`lanes`] of them are under way at a time: segment s is the s-th piece of what every member of the topmost group stands for, so
+//! all of them send all the time, and the broadcast of one segment runs beside the exchange of others.
+//!
+//! Cost: at each level below the topmost one message for each member that is no leader, with the blocks of the ranks below it (see
+//! [`super::gather`]); and of each segment there what a broadcast of all pieces costs, in one message where there is one segment, else in
+//! one for each member of the topmost group; at the topmost, what the algorithm costs whose blocks are the pieces of the ranks below
+//! each member: with h members each sends and receives all but those that it has.
+//! Memory: none where blocks are one run in memory (bruck: one buffer of all); else all pieces of the segments under way.
 //! Requirements: none. All ranks know all lengths.
-//! Source: Kurnosov 2023 (coll/tcl); Träff: Efficient Allgather for regular SMP clusters, EuroPVM/MPI 2006.
+//! Source: Kurnosov 2023 (coll/tcl); Träff: Efficient Allgather for regular SMP clusters, EuroPVM/MPI 2006; segments on all
+//! levels at once are ours.
 
-use super::bcast::bcast;
+use super::bcast::down;
 use super::gather::{Choose, Up};
 use super::parts::{Parts, led, split};
-use super::{Job, phase};
+use super::pieces::{Piece, Pieces, cuts};
+use super::{Job, lanes::lanes, phase};
 use crate::algo::allgather::{
     bruck::bruck, linear::linear, neighbor_exchange::neighbor_exchange, recursive_doubling::recursive_doubling,
     ring::ring,
 };
 use crate::algo::data::{Block, Grouped, Members, Several, transfer};
-use crate::endpoint::{Blocks, Endpoint, Result, Stream};
+use crate::endpoint::{Blocks, Endpoint, Result, Stream, TempBuffer};
 use crate::select::{Bcast, Facts, Spec};
+use crate::topo::Group;
 
 /// Messages that a member of the topmost group has under way at a time.
 const POSTS: usize = 8;
@@ -47,6 +55,8 @@ impl Exchange {
     pub fn auto(facts: &Facts) -> Exchange {
         match facts.members {
             0..=2 => Exchange::RecursiveDoubling,
+            // Messages of one piece each, which need no handshake.
+            _ if facts.segments > 1 => Exchange::Ring,
             _ if facts.bytes <= SHORT => Exchange::RecursiveDoubling,
             members if members.is_multiple_of(2) => Exchange::NeighborExchange,
             _ => Exchange::Ring,
@@ -74,7 +84,7 @@ pub struct Specs<'a, F, X> {
 }
 
 /// Gathers everybody's data in everybody's `into`. `own` is none where it lies there already. `job.groups` are led by the lowest ranks,
-/// `job.segment` is that of the way down, in bytes; `parts`: of the joined kind.
+/// `job.segment` is in bytes of what a member of the topmost group stands for; `parts`: of the joined kind.
 pub async fn allgather<E, S, B, F, X>(
     job: &Job<'_, E>,
     parts: &Parts,
@@ -90,11 +100,11 @@ where
     X: Fn(&Facts) -> Exchange + Sync,
 {
     let (ep, me, size) = (job.ep, job.ep.rank() as usize, job.ep.size() as usize);
-    let (below, top) = split(job);
-    let (inner, last) = below.split_at(led(below));
     if job.groups.is_empty() {
         return own.map_or(Ok(()), |own| transfer(ep, own, &Block { blocks: into, member: me }));
     }
+    let (below, top) = split(job);
+    let (inner, last) = below.split_at(led(below));
     let len = |rank| into.len(rank);
     let up = Up { job, parts, choose: specs.trees, lane: 0, range: 0..size, known: Some(&len) };
     up.collect(inner, into, own, |group| parts.ranks(group, &up.range)).await?;
@@ -106,18 +116,74 @@ where
         Some(own) => up.hand_in(last, own).await?,
         None => up.hand_in(last, &Block { blocks: into, member: me }).await?,
     }
-    if let Some(group) = top {
-        let stage = job.stage(group, 0, phase::TOP);
-        let blocks = Grouped { ep, blocks: into, groups: parts.top() };
-        let own = if inner.is_empty() { own } else { None };
-        match (specs.exchange)(&job.facts(group, 1)).among(group.members.len()) {
-            Exchange::Linear => linear(&stage, own, &blocks, POSTS).await?,
-            Exchange::Ring => ring(&stage, own, &blocks).await?,
-            Exchange::NeighborExchange => neighbor_exchange(&stage, own, &blocks).await?,
-            Exchange::RecursiveDoubling => recursive_doubling(&stage, own, &blocks).await?,
-            Exchange::Bruck => bruck(&stage, own, &blocks).await?,
+    // Who leads ranks has its own block in place now.
+    let own = if inner.is_empty() { own } else { None };
+    let total = |part: &Vec<usize>| part.iter().map(|&rank| into.len(rank)).sum();
+    let longest = parts.top().iter().map(total).max().unwrap_or(0);
+    lanes(longest, job.segment, job.window, |lane, range| async move {
+        let whole = range.len() == longest;
+        let cuts = cuts(parts.top(), |rank| into.len(rank), &range);
+        let pieces = Pieces { blocks: into, cuts: &cuts };
+        let segment = Segment { job, lane, longest };
+        if let Some(group) = top {
+            let own = own.map(|own| Piece { stream: own, cut: cuts[me].clone() });
+            let blocks = Grouped { ep, blocks: &pieces, groups: parts.top() };
+            segment.meet(specs.exchange, group, own.as_ref(), &blocks).await?;
+        }
+        if whole {
+            return segment.spread(specs.bcast, &pieces, Members::Circle { first: 0, count: size, size }).await;
+        }
+        for part in parts.top() {
+            segment.spread(specs.bcast, &pieces, Members::List(part)).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// A segment on its way.
+struct Segment<'j, 'a, E> {
+    job: &'j Job<'a, E>,
+    lane: u8,
+    /// Bytes of the longest part of a member of the topmost group.
+    longest: usize,
+}
+
+impl<'a, E: Endpoint> Segment<'_, 'a, E> {
+    /// Across the topmost group.
+    async fn meet<S: Stream, B: Blocks, X: Fn(&Facts) -> Exchange + Sync>(
+        &self,
+        exchange: &X,
+        group: &'a Group,
+        own: Option<&S>,
+        blocks: &B,
+    ) -> Result<()> {
+        let stage = self.job.stage(group, self.lane, phase::TOP);
+        match exchange(&self.job.facts(group, self.longest)).among(group.members.len()) {
+            Exchange::Linear => linear(&stage, own, blocks, POSTS).await,
+            Exchange::Ring => ring(&stage, own, blocks).await,
+            Exchange::NeighborExchange => neighbor_exchange(&stage, own, blocks).await,
+            Exchange::RecursiveDoubling => recursive_doubling(&stage, own, blocks).await,
+            Exchange::Bruck => bruck(&stage, own, blocks).await,
         }
     }
-    let all = Several { ep, blocks: into, members: Members::Circle { first: 0, count: size, size } };
-    bcast(&Job { groups: below, ..*job }, specs.bcast, &all, top.is_some()).await
+
+    /// Down, to all below the members of the topmost group: the pieces of `members`.
+    async fn spread<B: Blocks>(&self, spec: &Spec<Bcast>, into: &B, members: Members<'_>) -> Result<()> {
+        let (ep, (below, top)) = (self.job.ep, split(self.job));
+        let below = Job { groups: below, ..*self.job };
+        let stream = Several { ep, blocks: into, members };
+        if stream.is_empty() {
+            return Ok(());
+        }
+        if let Some(data) = stream.direct() {
+            return down(&below, spec, self.lane, data, self.longest).await;
+        }
+        let temp = ep.temp(stream.len())?;
+        if top.is_some() {
+            stream.pack(0, temp.span())?;
+        }
+        down(&below, spec, self.lane, temp.span(), self.longest).await?;
+        if top.is_none() { stream.unpack(0, temp.span()) } else { Ok(()) }
+    }
 }

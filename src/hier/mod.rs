@@ -19,6 +19,7 @@ pub mod bcast;
 pub mod gather;
 pub mod lanes;
 pub mod parts;
+pub mod pieces;
 pub mod reduce;
 pub mod reduce_scatter;
 pub mod scan;
