@@ -8,6 +8,9 @@ use super::Whole;
 /// A message over the network, and one within the node: rounded from measurements of btl/tcp and btl/vader.
 const NETWORK: usize = 4000;
 const MEMORY: usize = 600;
+/// Until who waited for a message has sent the next one on: what every further level costs an operation with a root. (In Alltoall
+/// everybody waits for everybody anyway.)
+const HOP: usize = 10_000;
 /// Bytes copied in a nanosecond.
 const COPIED: usize = 4;
 
@@ -22,7 +25,9 @@ pub fn has_leaders(whole: &Whole) -> bool {
 pub fn is_rooted_through_leaders(whole: &Whole) -> bool {
     let (nodes, ranks) = (whole.shape.nodes, whole.members);
     let copied = |block: usize| block.saturating_mul(2 * ranks.div_ceil(nodes)) / COPIED;
-    has_leaders(whole) && whole.block.map_or(ranks >= 8 * nodes, |block| copied(block) < (ranks - nodes) * NETWORK)
+    // Nodes and switches.
+    let passed = |block: usize| copied(block) + 2 * HOP;
+    has_leaders(whole) && whole.block.map_or(ranks >= 8 * nodes, |block| passed(block) < (ranks - nodes) * NETWORK)
 }
 
 /// Whether the blocks of Alltoall go through leaders: one message for each pair of nodes and not of processes, and all blocks of a
@@ -78,11 +83,12 @@ mod tests {
     #[test]
     fn long_blocks_go_to_the_root_at_once() {
         assert!(
-            is_rooted_through_leaders(&whole(4, 2, 4 << 10)) && is_rooted_through_leaders(&whole(64, 36, 64 << 10))
+            is_rooted_through_leaders(&whole(4, 8, 4 << 10)) && is_rooted_through_leaders(&whole(64, 36, 64 << 10))
         );
         assert!(
             !is_rooted_through_leaders(&whole(4, 2, 256 << 10)) && !is_rooted_through_leaders(&whole(64, 36, 1 << 20))
         );
+        assert!(!is_rooted_through_leaders(&whole(4, 2, 8)), "few messages less, and hops more");
         assert!(!is_rooted_through_leaders(&whole(1, 8, 8)) && !is_rooted_through_leaders(&whole(8, 1, 8)));
         let untold = |nodes, each| is_rooted_through_leaders(&Whole { block: None, ..whole(nodes, each, 0) });
         assert!(untold(4, 8) && !untold(4, 2));
