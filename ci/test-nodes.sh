@@ -4,7 +4,7 @@
 # the machine does not allow it, says so and ends well. Ends with "N passed, M failed".
 #
 #   ci/test-nodes.sh            the same as --quick
-#   ci/test-nodes.sh --quick    counts of Bcast and Reduce for a few roots; results
+#   ci/test-nodes.sh --quick    counts of Bcast and Reduce for a few roots; results; times of operations with blocks, not judged
 #   ci/test-nodes.sh --full     counts of all roots and speed, two shapes of job, as tables in Markdown
 #   ci/test-nodes.sh --stock    the tables of Open MPI's own components, without building ours
 set -euo pipefail
@@ -131,6 +131,16 @@ if [ "$mode" != --stock ]; then
     served
     job "Results, levels = node" 2,2,2,2 node 100 "${network[@]}" --mca coll_rust_levels node "$bin/correct" rust
     job "Results, levels = none" 3,2,1,2 node 100 "${network[@]}" --mca coll_rust_levels none "$bin/correct" rust
+    # Through leaders, whatever the choice would be.
+    through=()
+    for operation in gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv alltoallw reduce_scatter \
+        reduce_scatter_block scan exscan; do
+        through+=(--mca "coll_rust_${operation}_algorithm" hierarchical)
+    done
+    job "Blocks, through leaders" 3,2,1,2 node 200 "${network[@]}" "${through[@]}" "${blocks[@]}" --tiny --seed 4
+    served
+    job "Blocks, through leaders, levels = node" 2,2,2,2 slot 200 --mca coll_rust_levels node "${through[@]}" "${blocks[@]}" --tiny --seed 5
+    served
 fi
 
 bundles=()
@@ -142,7 +152,12 @@ if [ "$mode" != --stock ]; then
     job "Neighbours on a torus, in bundles" 2,2,2,2 node 100 "${bundles[@]}" "$bin/torus" rust 3
 fi
 
-if [ "$mode" != --quick ]; then
+if [ "$mode" = --quick ]; then
+    cluster_rate ${rate}mbit
+    job "Times with blocks, $rate Mbit/s between the switches" 2,2,2,2 node 100 "${network[@]}" \
+        "$bin/speed" tuned,rust ${rate}e6 $((CLUSTER_BURST * 1024)) few
+    cluster_rate off
+else
     printf '\nLoad of the machine before the next jobs: %s on %s cores\n' "$(cut -d' ' -f1 /proc/loadavg)" "$(nproc)"
     job "Neighbours on a torus" 2,2,2,2 node 100 "$bin/torus" $variants 21
     [ "$mode" = --stock ] || job "Neighbours on a torus, in bundles" 2,2,2,2 node 100 "${bundles[@]}" "$bin/torus" $variants 21
@@ -150,7 +165,9 @@ if [ "$mode" != --quick ]; then
     for shape in 3,2,1,2 2,2,2,2; do
         # Times mean little where other programs want the cores too.
         printf '\nLoad of the machine before the next job: %s on %s cores\n' "$(cut -d' ' -f1 /proc/loadavg)" "$(nproc)"
-        job "Speed, $rate Mbit/s between the switches" $shape node 900 "${network[@]}" "$bin/speed" $variants ${rate}e6 $((CLUSTER_BURST * 1024))
+        job "Speed, $rate Mbit/s between the switches" $shape node 900 "${network[@]}" "$bin/speed" $variants ${rate}e6 $((CLUSTER_BURST * 1024)) whole
+        job "Speed with blocks, $rate Mbit/s between the switches" $shape node 900 "${network[@]}" \
+            "$bin/speed" $variants ${rate}e6 $((CLUSTER_BURST * 1024)) blocks
     done
     cluster_rate off
 fi

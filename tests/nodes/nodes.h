@@ -92,10 +92,18 @@ static inline int32_t element_sum(int salt, size_t i)
     return sum;
 }
 
-enum operation { BCAST, REDUCE, ALLREDUCE, OPERATIONS };
-static const char *const operation_name[OPERATIONS] = {"Bcast", "Reduce", "Allreduce"};
+enum operation { BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, OPERATIONS };
+static const char *const operation_name[OPERATIONS] = {
+    "Bcast", "Reduce", "Allreduce", "Gather", "Scatter", "Allgather", "Alltoall",
+};
 
-/* The buffers of one operation of `count` 32-bit integers. */
+/* Whether an operation moves a block for each rank. */
+static inline int has_blocks(enum operation op)
+{
+    return op >= GATHER;
+}
+
+/* The buffers of one operation of `count` 32-bit integers; of an operation with blocks, in each block. */
 struct buffers {
     int32_t *in, *out;
     size_t count;
@@ -109,9 +117,17 @@ static inline struct buffers buffers_new(size_t count)
     return b;
 }
 
+/* For any operation. */
+static inline struct buffers buffers_for(enum operation op, size_t count)
+{
+    struct buffers b = buffers_new(has_blocks(op) ? count * (size_t)np : count);
+    b.count = count;
+    return b;
+}
+
 static inline void buffers_fill(struct buffers *b, enum operation op, int root, int salt)
 {
-    for (size_t i = 0; i < b->count; i++) {
+    for (size_t i = 0; i < (has_blocks(op) ? b->count * (size_t)np : b->count); i++) {
         b->in[i] = element(me, salt, i);
         b->out[i] = op == BCAST && me == root ? element(root, salt, i) : -1;
     }
@@ -119,18 +135,38 @@ static inline void buffers_fill(struct buffers *b, enum operation op, int root, 
 
 static inline void operation_run(struct buffers *b, enum operation op, int root, MPI_Comm comm)
 {
-    if (op == BCAST)
-        MPI_Bcast(b->out, (int)b->count, MPI_INT32_T, root, comm);
-    else if (op == REDUCE)
-        MPI_Reduce(b->in, b->out, (int)b->count, MPI_INT32_T, MPI_SUM, root, comm);
-    else
-        MPI_Allreduce(b->in, b->out, (int)b->count, MPI_INT32_T, MPI_SUM, comm);
+    int n = (int)b->count;
+    MPI_Datatype type = MPI_INT32_T;
+    switch (op) {
+    case BCAST: MPI_Bcast(b->out, n, type, root, comm); break;
+    case REDUCE: MPI_Reduce(b->in, b->out, n, type, MPI_SUM, root, comm); break;
+    case GATHER: MPI_Gather(b->in, n, type, b->out, n, type, root, comm); break;
+    case SCATTER: MPI_Scatter(b->in, n, type, b->out, n, type, root, comm); break;
+    case ALLGATHER: MPI_Allgather(b->in, n, type, b->out, n, type, comm); break;
+    case ALLTOALL: MPI_Alltoall(b->in, n, type, b->out, n, type, comm); break;
+    default: MPI_Allreduce(b->in, b->out, n, type, MPI_SUM, comm);
+    }
+}
+
+/* The same for operations with blocks, of which the receive buffer is significant. */
+static inline size_t blocks_wrong(const struct buffers *b, enum operation op, int root, int salt)
+{
+    size_t wrong = 0, blocks = op == SCATTER ? 1 : (size_t)np;
+    for (size_t j = 0; j < blocks; j++)
+        for (size_t i = 0; i < b->count; i++) {
+            int from = op == SCATTER ? root : (int)j;
+            size_t at = op == SCATTER || op == ALLTOALL ? (size_t)me * b->count + i : i;
+            wrong += b->out[j * b->count + i] != element(from, salt, at);
+        }
+    return wrong;
 }
 
 /* The number of wrong elements on this rank. */
 static inline size_t buffers_wrong(const struct buffers *b, enum operation op, int root, int salt)
 {
     size_t wrong = 0;
+    if (has_blocks(op))
+        return op == GATHER && me != root ? 0 : blocks_wrong(b, op, root, salt);
     for (size_t i = 0; i < b->count; i++) {
         int32_t want = -1;
         if (op == BCAST)
