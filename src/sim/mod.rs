@@ -15,11 +15,13 @@
 //! * `memory`: unit types with gaps, and buffers that notice when a gap was written
 //! * `stream`: [`SimStream`], a user's data as a packed stream
 //! * `blocks`: [`SimBlocks`], a user's data as a block per member
+//! * `count`: [`count()`], for jobs too large to simulate
 //! * `conformance`: what any endpoint has to do, simulated or real
 
 mod blocks;
 mod config;
 pub mod conformance;
+mod count;
 mod failure;
 mod host;
 mod memory;
@@ -32,6 +34,7 @@ mod world;
 
 pub use blocks::SimBlocks;
 pub use config::{Bias, Config};
+pub use count::{CountEndpoint, count};
 pub use failure::{Access, Failed, Failure, Posted, Side};
 pub use host::{SimEndpoint, SimPost, SimTemp};
 pub use memory::{UnitBuffer, UnitType};

@@ -1,0 +1,100 @@
+//! An endpoint that only counts: for jobs whose messages are too many to be kept.
+//!
+//! Ranks run one after the other; every post is done at once, and no memory is touched. So it serves only algorithms that do not look
+//! at what they receive: all but those that are told lengths.
+
+#![forbid(unsafe_code)]
+
+use super::Traffic;
+use crate::endpoint::{Endpoint, Rank, Result, Span, Tag, TempBuffer};
+use std::future::{Ready, ready};
+use std::pin::pin;
+use std::ptr::without_provenance_mut;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+
+/// One rank of a job whose messages are counted.
+pub struct CountEndpoint<'a, K> {
+    rank: Rank,
+    size: u32,
+    kind: &'a K,
+    counts: &'a [[AtomicU64; 2]],
+    /// Where the next buffer would begin.
+    next: AtomicUsize,
+}
+
+/// A buffer without memory.
+pub struct CountTemp(Span);
+
+impl TempBuffer for CountTemp {
+    fn span(&self) -> Span {
+        self.0
+    }
+}
+
+impl<K> CountEndpoint<'_, K> {
+    /// A run of `units` units, `extent` bytes each, at an address of its own, that is not memory.
+    pub fn nowhere(&self, units: usize, extent: isize) -> Span {
+        let bytes = units * extent.unsigned_abs().max(1) + 64;
+        Span::new(without_provenance_mut(self.next.fetch_add(bytes, Ordering::Relaxed)), units, extent)
+    }
+}
+
+impl<K: Fn(Rank, Rank) -> usize + Sync> Endpoint for CountEndpoint<'_, K> {
+    type Post<'a>
+        = Ready<Result<()>>
+    where
+        Self: 'a;
+    type Temp<'a>
+        = CountTemp
+    where
+        Self: 'a;
+
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn send(&self, to: Rank, _: Tag, data: Span) -> Ready<Result<()>> {
+        let [messages, units] = &self.counts[(self.kind)(self.rank, to)];
+        messages.fetch_add(1, Ordering::Relaxed);
+        units.fetch_add(data.len() as u64, Ordering::Relaxed);
+        ready(Ok(()))
+    }
+
+    fn recv(&self, _: Rank, _: Tag, _: Span) -> Ready<Result<()>> {
+        ready(Ok(()))
+    }
+
+    fn reduce(&self, _: Span, _: Span) {}
+
+    fn copy(&self, _: Span, _: Span) {}
+
+    fn temp(&self, units: usize) -> Result<CountTemp> {
+        Ok(CountTemp(self.nowhere(units, 1)))
+    }
+}
+
+/// Runs `rank` for each of `size` ranks, and counts its messages by kind: `kind` says which of `kinds` a message from a rank to another is.
+///
+/// # Panics
+/// When a rank waits for something that is no message, or returns an error.
+pub fn count<K, F>(size: u32, kinds: usize, kind: K, rank: F) -> Vec<Traffic>
+where
+    K: Fn(Rank, Rank) -> usize + Sync,
+    F: AsyncFn(&CountEndpoint<'_, K>) -> Result<()>,
+{
+    let counts: Vec<[AtomicU64; 2]> = (0..kinds).map(|_| Default::default()).collect();
+    for number in 0..size {
+        let (kind, counts) = (&kind, &counts[..]);
+        let ep = CountEndpoint { rank: number, size, kind, counts, next: AtomicUsize::new(1 << 20) };
+        let mut future = pin!(rank(&ep));
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(polled, Poll::Ready(Ok(()))), "rank {number}: {polled:?}");
+    }
+    let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    counts.iter().map(|[messages, units]| Traffic { messages: read(messages), units: read(units) }).collect()
+}
