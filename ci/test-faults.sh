@@ -317,7 +317,7 @@ fi
 # A process that may not even open the others' memory, or only not read what they have not shared.
 if unshare -Uc true 2>/dev/null; then
     survive "one of three ranks in another user name space" 'cannot open|process_vm_readv' OMPI_MCA_coll_rust_verbose=2 OMPI_MCA_coll_rust_zero_copy_min=1 \
-        OMPI_MCA_btl_vader_single_copy_mechanism=none -- \
+        OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma -- \
         "${mpirun[@]}" -n 2 "$scratch/sizes" --sample 40 --most 300000 : -n 1 unshare -Uc "$scratch/sizes" --sample 40 --most 300000
 else
     echo "        (no user name space: no rank is in another one)"
@@ -356,7 +356,7 @@ done
 for way in "$btl" "$btl cma=none" self,tcp; do
     for wait in auto spin yield block; do
         settings=(OMPI_MCA_coll_rust_wait=$wait)
-        [ "$way" = "${way% *}" ] || settings+=(OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_sm_single_copy_mechanism=none)
+        [ "$way" = "${way% *}" ] || settings+=(OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma)
         survive "a large message to a rank in a collective, wait=$wait, $way" '' "${settings[@]}" -- \
             "$mpiexec" --oversubscribe --mca mpi_yield_when_idle 1 --mca btl "${way% *}" -n 3 "$scratch/waits" --parts rendezvous
     done
