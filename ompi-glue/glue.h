@@ -175,6 +175,10 @@ int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *loc
  * not tell. */
 void cr_local(uint32_t *number, uint32_t *count);
 
+/* Whether Open MPI gives the core away when it has nothing to do (mpi_yield_when_idle, which it also sets by itself where it is told of more
+ * processes than cores). */
+int cr_yields(void);
+
 /* Shape of this node, from the hwloc topology that Open MPI has loaded. */
 enum cr_hw { CR_HW_L2 = 0, CR_HW_L3 = 1, CR_HW_NUMA = 2, CR_HW_SOCKET = 3 };
 /* modules: how many objects of that kind the node has; cores: the most physical cores that one of them holds.

@@ -132,6 +132,13 @@ void cr_local(uint32_t *number, uint32_t *count)
     }
 }
 
+int cr_yields(void)
+{
+    const bool *value = NULL;
+    int index = mca_base_var_find("ompi", "mpi", NULL, "yield_when_idle");
+    return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) && NULL != value && *value;
+}
+
 static int copy_text(char *to, size_t size, const char *from)
 {
     if (NULL == from) {

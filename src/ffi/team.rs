@@ -6,7 +6,7 @@
 
 use super::comm::{Comm, due};
 use super::data::Datatype;
-use super::glue::CR_ERR_INTERN;
+use super::glue::{self, CR_ERR_INTERN};
 use super::host::HostEndpoint;
 use super::{pool, startup};
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
@@ -16,7 +16,7 @@ use crate::shm::locator::{HELLO_BYTES, Hello};
 use crate::shm::rates::{self, RATES_BYTES, Rates};
 use crate::shm::team::{Config, Team};
 use crate::sync::cores::{ROOM_BYTES, Room, take_turns};
-use crate::sync::wait::Waiting;
+use crate::sync::wait::{Mode, Waiting};
 use crate::topo::Level;
 use std::future::poll_fn;
 use std::ptr;
@@ -159,14 +159,15 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
     }
     let members = Members { ep, ranks, me };
     for attempt in 0..pool::attempts(shm) {
-        if let Some(Made { group, take_turns, measured }) = handshake(&members, shm, attempt).await? {
+        if let Some(Made { group, take_turns, yields, measured }) = handshake(&members, shm, attempt).await? {
             let (cores, size) = (place.cores(), members.ranks.len());
-            let crowded = take_turns || (cores > 0 && size > cores);
+            let among = place.nodes() > 1;
+            let crowded = take_turns || (cores > 0 && size > cores) || (among && yields);
             if me == 0 {
                 let how = if crowded { "which take turns on fewer" } else { "with as many" };
                 startup::remark(&format!("shared memory: {size} processes, {how} processors"));
             }
-            let team = Team::new(Box::new(group), config(shm, crowded));
+            let team = Team::new(Box::new(group), config(shm, crowded, among));
             learn(&team, shm, measured).await?;
             return Ok(Some(team));
         }
@@ -179,13 +180,16 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
     Ok(None)
 }
 
-fn config(shm: &Shm, crowded: bool) -> Config {
+/// The sizes and ways of a team; `among` other nodes, or all there is.
+fn config(shm: &Shm, crowded: bool, among: bool) -> Config {
     let built_in = Config::default();
+    // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those that bring it.
+    let mode = if shm.wait == Mode::Auto && crowded && among { Mode::Block } else { shm.wait };
     Config {
         fragment: shm.fragment_size.unwrap_or(built_in.fragment),
         fragments: shm.fragments.unwrap_or(built_in.fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
-        waiting: Waiting { mode: shm.wait, crowded, ..built_in.waiting },
+        waiting: Waiting { mode, crowded, ..built_in.waiting },
         ..built_in
     }
 }
@@ -212,6 +216,8 @@ static MEASURED: OnceLock<Rates> = OnceLock::new();
 /// What a process reports after it has tried: whether it has attached the others, and whether it can read their memory.
 const ATTACHED: u8 = 1;
 const CAN_READ: u8 = 2;
+/// And whether it has been told to give its core away when idle: what it waits for may need that core, on another node of the same machine.
+const YIELDS: u8 = 4;
 
 /// What a process reports besides: what it may use of the node's processors, and what it knows of the node's times.
 const REPORT: usize = 1 + ROOM_BYTES + RATES_BYTES;
@@ -221,6 +227,8 @@ struct Made {
     group: Group,
     /// Whether its processes have to take turns on the processors that they may use.
     take_turns: bool,
+    /// Whether one of them yields when idle.
+    yields: bool,
     /// What the first member knows that knows anything.
     measured: Option<Rates>,
 }
@@ -232,7 +240,8 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let phase = 4 * attempt as u8;
     let hellos = allgather::<HELLO_BYTES>(members, phase, hello).await?;
 
-    let mut status = 0;
+    // SAFETY: reads a parameter of Open MPI's.
+    let mut status = if unsafe { glue::cr_yields() } != 0 { YIELDS } else { 0 };
     if let Some(draft) = &mut draft
         && said(draft.attach(members.me, &hellos)).is_some()
     {
@@ -256,8 +265,9 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let group = draft.confirm(agreed & CAN_READ != 0).map_err(|_| Error::Mpi(CR_ERR_INTERN as i32))?;
     let room = |report: &[u8; REPORT]| report[1..].first_chunk().map(Room::decode);
     let rooms: Vec<_> = reports.iter().filter_map(room).collect();
+    let yields = reports.iter().any(|report| report[0] & YIELDS != 0);
     let measured = reports.iter().filter_map(|report| report.last_chunk()).find_map(Rates::decode);
-    Ok(Some(Made { group, take_turns: take_turns(&rooms), measured }))
+    Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, measured }))
 }
 
 /// What succeeded; a failure is told at verbose level 2.

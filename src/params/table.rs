@@ -305,7 +305,8 @@ pub const TABLE: &[Param] = &[
         name: "wait",
         default: "auto",
         help: "How a blocking operation waits in shared memory: spin; yield the core after every look; block: sleep until woken. auto spins, and \
-               yields, then sleeps where there are more processes than cores that they may use (affinity, quotas of control groups). All ways look after other communication at least every \
+               yields, then sleeps where there are more processes than cores that they may use (affinity, quotas of control groups); on one of \
+               several nodes it sleeps soon there, and so with mpi_yield_when_idle. All ways look after other communication at least every \
                millisecond.",
         level: 4,
         accepted: || "auto, spin, yield, block".to_owned(),
