@@ -90,7 +90,7 @@ rm -f "$cleanup_log"
 cluster_up
 bin=$CLUSTER_WORK/bin
 mkdir "$bin"
-for program in count speed correct torus; do
+for program in count speed correct torus inside; do
     mpicc -O2 -Wall -Wextra -Werror -o "$bin/$program" "tests/nodes/$program.c"
 done
 mpicc -O2 -Wall -Wextra -Werror -o "$bin/vector" tests/mpi/vector.c -lm
@@ -129,6 +129,24 @@ if [ "$mode" != --stock ]; then
         --mca coll_rust_reduce_scatter_algorithm recursive_halving --mca coll_rust_reduce_scatter_block_algorithm ring \
         --mca coll_rust_scan_algorithm linear "${blocks[@]}" --tiny --seed 3
     served
+    # What stays within the nodes: shared memory, on all of them, on some, on none, named; and what a dead rank leaves.
+    job "Within the nodes" 3,2,1,2 slot 100 "${network[@]}" "$bin/inside" shared
+    job "Within the nodes, in files" 2,2,2,2 node 100 --mca coll_rust_shm_backing /dev/shm "$bin/inside" shared
+    job "Within the nodes, by name" 3,2,1,2 slot 100 --mca coll_rust_levels numa,node --mca coll_rust_bcast_algorithm node:shm,cluster:chain \
+        --mca coll_rust_allreduce_algorithm node:shm,ring --mca coll_rust_reduce_algorithm shm --mca coll_rust_barrier_algorithm shm \
+        "$bin/inside" shared
+    job "Within the nodes, without shared memory" 3,2,1,2 slot 100 --mca coll_rust_shm_limit 0 "$bin/inside" messages
+    job "Within the nodes, with little" 3,2,1,2 slot 100 --mca coll_rust_shm_limit 1m "$bin/inside" any
+    nsenter --target "${CLUSTER_PID[node0]}" --mount --pid mkdir "$CLUSTER_WORK/local/shm"
+    job "Within the nodes, on one only" 3,2,1,2 slot 100 --mca coll_rust_shm_backing "$CLUSTER_WORK/local/shm" "$bin/inside" any
+    cluster_run 3,2,1,2 100 --mca coll_rust_shm_backing /dev/shm "$bin/inside" kill >"$CLUSTER_WORK/log" 2>&1 || true
+    if ! grep -q FAIL "$CLUSTER_WORK/log" && grep -q 'signal 9' "$CLUSTER_WORK/log" && [ -z "$(cluster_leftovers)" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL: a rank that was killed did not end its job, or left something"
+        cat "$CLUSTER_WORK/log"
+    fi
     job "Results, levels = node" 2,2,2,2 node 100 "${network[@]}" --mca coll_rust_levels node "$bin/correct" rust
     job "Results, levels = none" 3,2,1,2 node 100 "${network[@]}" --mca coll_rust_levels none "$bin/correct" rust
     # Through leaders, whatever the choice would be.
