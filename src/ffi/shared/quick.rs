@@ -110,7 +110,12 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
             finish(team, Kind::Bcast, op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm, team).bcast))
         }
         // SAFETY: by the caller's promise.
-        kind @ (Kind::Reduce | Kind::Allreduce) => unsafe { quick_reduction(comm, team, kind, call) },
+        kind @ (Kind::Reduce
+        | Kind::Allreduce
+        | Kind::ReduceScatter
+        | Kind::ReduceScatterBlock
+        | Kind::Scan
+        | Kind::Exscan) => unsafe { quick_reduction(comm, team, kind, call) },
         // SAFETY: by the caller's promise.
         kind @ (Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv) => unsafe {
             quick_rooted(comm, team, kind, call)
@@ -172,12 +177,12 @@ unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -
     finish(team, kind, op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
 }
 
-/// As [`quick`], of Reduce and Allreduce.
+/// As [`quick`], of the reductions.
 ///
 /// # Safety
 /// As for [`Call::new`].
 unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let is_target = kind == Kind::Allreduce || call.root as u32 == comm.rank();
+    let is_target = kind != Kind::Reduce || call.root as u32 == comm.rank();
     let side = if is_target { &call.recv } else { &call.send };
     // SAFETY: live by the caller's promise, as below.
     let size = unsafe { plain(side.dtype) }?;
@@ -187,9 +192,19 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
     if info.intrinsic == 0 || info.defined == 0 {
         return None;
     }
-    let output = bytes(call.recv.buf, size, side.count)?.0;
-    let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, side.count)?.0 };
-    let units = |span: Span| Span::new(span.ptr(), side.count, size as isize);
+    let counts = |member: usize| match side.counts.is_null() {
+        true => side.count,
+        false => usize::try_from(PlainBlocks::of(side.counts, member)).unwrap_or(0),
+    };
+    let count = match kind {
+        Kind::ReduceScatter | Kind::ReduceScatterBlock => {
+            (0..team.size()).map(counts).try_fold(0, usize::checked_add)?
+        }
+        _ => side.count,
+    };
+    let output = bytes(call.recv.buf, size, count)?.0;
+    let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)?.0 };
+    let units = |span: Span| Span::new(span.ptr(), count, size as isize);
     let mut dtype = Datatype::BYTES;
     dtype.handle = side.dtype;
     (dtype.info.extent, dtype.info.size) = (size as isize, size);
@@ -203,6 +218,14 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
         Kind::Reduce => {
             let root = call.root as usize;
             finish(team, kind, op::reduce::reduce(turn, root, &elements, units(input), units(output)))
+        }
+        Kind::Scan | Kind::Exscan => {
+            let exclusive = kind == Kind::Exscan;
+            finish(team, kind, op::scan::scan(turn, exclusive, &elements, units(input), units(output)))
+        }
+        Kind::ReduceScatter | Kind::ReduceScatterBlock => {
+            let future = op::reduce_scatter::reduce_scatter(turn, &elements, units(input), counts, units(output));
+            finish(team, kind, future)
         }
         _ => {
             let zero_copy = zero_copy(comm, team).allreduce;
