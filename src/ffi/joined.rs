@@ -13,7 +13,7 @@ use crate::hier::allgather::{self, Exchange};
 use crate::hier::gather::Tree;
 use crate::hier::reduce_scatter::{self, Halves};
 use crate::hier::scan::Prefix;
-use crate::hier::{alltoall, gather, scan, scatter};
+use crate::hier::{Job, alltoall, gather, scan, scatter};
 use crate::pattern::lengths::Lengths;
 use crate::select::segment_size;
 use crate::topo::{Level, LevelSpec, SWITCH_LAYERS};
@@ -21,6 +21,9 @@ use crate::topo::{Level, LevelSpec, SWITCH_LAYERS};
 /// From so many bytes on Gather and Scatter run in segments of so many.
 const LONG: usize = 4 << 20;
 const SEGMENT: usize = 1 << 20;
+/// Most segments of Allgather under way at a time: data that go both ways over one link hold up each other's acknowledgements, the
+/// more of them wait there.
+const BOTH_WAYS: u8 = 4;
 /// Radix of the trees of Scan.
 const RADIX: u32 = 4;
 
@@ -84,6 +87,7 @@ pub async fn allgather(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()
     let bytes = call.bytes().unwrap_or(usize::MAX);
     let segment = segment_size(bcast.segment_size, bytes, comm.size() as usize, plan.shape, true);
     let job = job(ep, &plan, comm, moved(call, segment));
+    let job = Job { window: job.window.min(BOTH_WAYS), ..job };
     let specs = allgather::Specs { trees: &Tree::auto, exchange: &Exchange::auto, bcast: &bcast.algorithm };
     allgather::allgather(&job, comm.parts(&plan), &specs, own.as_ref(), &all).await
 }
