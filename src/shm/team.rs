@@ -39,7 +39,7 @@ pub struct Config {
     pub fragments: usize,
     /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8.
     pub sets: usize,
-    /// The longest contents of a short slot, up to [`SHORT`].
+    /// The longest contents of a short slot, up to [`SHORT`]; made a multiple of 64. 0: there are none.
     pub short: usize,
     /// Reductions share the work from so many bytes on; those to a root only among more than two members.
     pub shared_work_min: usize,
@@ -135,7 +135,13 @@ impl Team {
         let sets = power(config.sets.clamp(1, MAX_SETS));
         let each = power((config.fragments / sets).clamp(1, MAX_FRAGMENTS));
         let fragment = config.fragment.max(LEAST_SHARE * size).next_multiple_of(64);
-        let config = Config { fragment, fragments: each * sets, sets, short: config.short.min(SHORT), ..config };
+        let config = Config {
+            fragment,
+            fragments: each * sets,
+            sets,
+            short: config.short.min(SHORT).next_multiple_of(64),
+            ..config
+        };
         let streams = (0..STREAMS)
             .map(|_| Stream {
                 next: AtomicU32::new(config.first_op),
@@ -223,7 +229,7 @@ impl Team {
 
     /// Bytes of a member's queue.
     pub fn queue_bytes(&self) -> usize {
-        LINES * SHORT + self.config.fragment * self.config.fragments
+        LINES * self.config.short + self.config.fragment * self.config.fragments
     }
 
     /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a fragment.

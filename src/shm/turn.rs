@@ -8,7 +8,7 @@
 //! a step is, the operation says.
 
 use crate::endpoint::{Error, Result};
-use crate::shm::layout::{LINE, LINES, Line, SHORT, STEPS, StreamControl, is_old, is_round, reached, word};
+use crate::shm::layout::{LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::team::{At, Stream, Team};
 use crate::sync::shared::{Ordering, SharedU64};
@@ -179,19 +179,19 @@ impl<'t> Turn<'t> {
         let config = self.team.config();
         let (set, depth) = (self.op as usize % config.sets, self.depth() as usize);
         let index = set * depth + (step as usize & (depth - 1));
-        self.queues[member].0.wrapping_add(LINES * SHORT + index * self.fragment())
+        self.queues[member].0.wrapping_add(LINES * config.short + index * self.fragment())
     }
 
-    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, up to 4096 in its short slot, which is
-    /// free when the line is.
+    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot.
     #[inline(always)]
     pub fn room(&self, member: Member, len: usize) -> *mut u8 {
-        debug_assert!(len <= SHORT);
-        if len <= LINE {
-            self.payload(member)
-        } else {
-            self.queues[member].0.wrapping_add(self.op as usize % LINES * SHORT)
-        }
+        if len <= LINE { self.payload(member) } else { self.short(member) }
+    }
+
+    /// A member's short slot, which is free when its line is.
+    #[inline(always)]
+    pub fn short(&self, member: Member) -> *mut u8 {
+        self.queues[member].0.wrapping_add(self.op as usize % LINES * self.team.config().short)
     }
 
     /// Publishes the steps before `step`: the contents that belong to them are complete.

@@ -14,7 +14,16 @@ const FIRST: u32 = u32::MAX - 1;
 
 fn config(fragments: usize, sets: usize, mode: Mode) -> Config {
     let waiting = Waiting { mode, crowded: false, spin: 1 };
-    Config { fragment: 64, fragments, sets, shared_work_min: usize::MAX, waiting, first_op: FIRST, ..Config::default() }
+    Config {
+        fragment: 64,
+        fragments,
+        sets,
+        short: 0,
+        shared_work_min: usize::MAX,
+        waiting,
+        first_op: FIRST,
+        ..Config::default()
+    }
 }
 
 fn needs(config: &Config, members: usize, queues: bool) -> Needs {
@@ -164,6 +173,15 @@ fn the_work_is_shared() {
     // Three parts of three elements each.
     let needs = Needs { grain: 24, ..needs(&config, 3, true) };
     model(needs, config, 1, |team| allreduce(team, 9).unwrap());
+}
+
+#[test]
+fn one_combines_for_all() {
+    for (fragments, count) in [(1, 40), (2, 70)] {
+        let mut config = Config { shared_work_min: 0, ..config(fragments, 1, Mode::Yield) };
+        config.waiting.crowded = true;
+        model(needs(&config, 2, true), config, 2, move |team| allreduce(team, count).unwrap());
+    }
 }
 
 #[test]

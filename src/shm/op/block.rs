@@ -1,7 +1,7 @@
 //! Blocks of members: which part of the user's data goes to, or comes from, whom.
 
 use crate::endpoint::{Blocks, Result, Span, Stream};
-use crate::shm::layout::{LINE, SHORT};
+use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
@@ -91,8 +91,10 @@ impl Rooms {
     /// Where the block of `len` bytes for `member` is.
     #[inline(always)]
     pub fn at(&self, turn: &Turn<'_>, member: Member, len: usize) -> *mut u8 {
-        let (room, shares) = if len <= self.line.each { (LINE, &self.line) } else { (SHORT, &self.slot) };
-        turn.room(shares.me, room).wrapping_add(shares.at(member))
+        match len <= self.line.each {
+            true => turn.payload(self.line.me).wrapping_add(self.line.at(member)),
+            false => turn.short(self.slot.me).wrapping_add(self.slot.at(member)),
+        }
     }
 }
 
