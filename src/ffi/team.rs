@@ -167,7 +167,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
                 let how = if crowded { "which take turns on fewer" } else { "with as many" };
                 startup::remark(&format!("shared memory: {size} processes, {how} processors"));
             }
-            let team = Team::new(Box::new(group), config(shm, crowded, among));
+            let team = Team::new(Box::new(group), config(shm, size, crowded, among));
             learn(&team, shm, measured).await?;
             return Ok(Some(team));
         }
@@ -181,13 +181,19 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
 }
 
 /// The sizes and ways of a team; `among` other nodes, or all there is.
-fn config(shm: &Shm, crowded: bool, among: bool) -> Config {
+fn config(shm: &Shm, members: usize, crowded: bool, among: bool) -> Config {
     let built_in = Config::default();
+    // Many processes have many queues, which come out of one limit for the node.
+    let fragments = match members {
+        0..=32 => built_in.fragments,
+        33..=64 => built_in.fragments / 2,
+        _ => built_in.fragments / 4,
+    };
     // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those that bring it.
     let mode = if shm.wait == Mode::Auto && crowded && among { Mode::Block } else { shm.wait };
     Config {
         fragment: shm.fragment_size.unwrap_or(built_in.fragment),
-        fragments: shm.fragments.unwrap_or(built_in.fragments),
+        fragments: shm.fragments.unwrap_or(fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
         waiting: Waiting { mode, crowded, ..built_in.waiting },
         ..built_in

@@ -288,7 +288,8 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "shm_fragments",
         default: "auto",
-        help: "Fragments of a process' queue, over all sets; rounded down to a power of two.",
+        help: "Fragments of a process' queue, over all sets; rounded down to a power of two. auto: 32, and fewer where a node has more than 32 \
+               processes.",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 64".to_owned(),
         set: |c, t| within(t, 1, 64).map(|v| c.shm.fragments = v),
@@ -324,7 +325,8 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "zero_copy_min",
         default: "auto",
-        help: "Messages of so many bytes are read from the other's memory.",
+        help: "Messages (blocks, in operations that have them) of so many bytes are read from the other's memory. auto: for each operation as \
+               measured by the first communicator of the process that can.",
         level: 5,
         accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
         set: |c, t| size(t).map(|v| c.shm.zero_copy_min = v),

@@ -5,7 +5,7 @@
 
 use super::Whole;
 
-/// A message over the network, and one within the node: rounded from measurements of btl/tcp and btl/vader.
+/// A message over the network, and one within the node: round numbers of the size that btl/tcp and btl/vader show.
 const NETWORK: usize = 4000;
 const MEMORY: usize = 600;
 /// Until who waited for a message has sent the next one on: what every further level costs an operation with a root. (In Alltoall
