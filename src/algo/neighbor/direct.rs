@@ -3,6 +3,9 @@
 //! Both lists of edges are worked off on their own, each by a window that slides when its oldest message is done; in the order of distance that
 //! cannot end in a circle of members that wait for each other. Blocks that a member sends to itself are copied.
 //!
+//! Where no list is longer than `posts` and no block needs a buffer, there is nothing to slide: all receives are posted, then all sends, and all are
+//! waited for.
+//!
 //! Where they are `acknowledged`, a message is done for its sender when the receiver says so: a member that only sends does not run ahead then.
 //!
 //! Cost: a message per edge whose block is not empty, each block travels once; 1 step where no list is longer than `posts`. Memory: on either side
@@ -12,6 +15,7 @@ use crate::algo::data::{Block, Pool, Staged, transfer};
 use crate::algo::{Stage, both, join};
 use crate::endpoint::{Blocks, Endpoint, Result, Span};
 use crate::pattern::neighborhood::{Edge, Neighbors};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// Sends the blocks of `out` to the destinations, and receives those of `into` from the sources. Uses two phases where it is `acknowledged`.
@@ -23,7 +27,6 @@ pub async fn direct<E: Endpoint, O: Blocks, I: Blocks>(
     posts: usize,
     acknowledged: bool,
 ) -> Result<()> {
-    let receives = receive(stage, &neighbors.sources, into, posts, acknowledged);
     let copies = || {
         let mut blocks = neighbors
             .own
@@ -31,7 +34,24 @@ pub async fn direct<E: Endpoint, O: Blocks, I: Blocks>(
             .map(|&(from, to)| (Block { blocks: out, member: from }, Block { blocks: into, member: to }));
         blocks.try_for_each(|(from, to)| transfer(stage.ep(), &from, &to))
     };
+    if !acknowledged
+        && let Some(arriving) = messages(&neighbors.sources, into, posts)
+        && let Some(leaving) = messages(&neighbors.destinations, out, posts)
+    {
+        let mut open: SmallVec<[E::Post<'_>; 8]> = SmallVec::new();
+        open.extend(arriving.into_iter().filter_map(|(peer, span)| stage.recv_some(peer, span)));
+        open.extend(leaving.into_iter().filter_map(|(peer, span)| stage.send_some(peer, span)));
+        let copied = copies();
+        return join(open).await.and(copied);
+    }
+    let receives = receive(stage, &neighbors.sources, into, posts, acknowledged);
     both(receives, send(stage, &neighbors.destinations, out, posts, acknowledged, copies)).await
+}
+
+/// The messages along `edges`, if there are at most `posts` and each lies in the user's memory.
+fn messages<B: Blocks>(edges: &[Edge], blocks: &B, posts: usize) -> Option<SmallVec<[(usize, Span); 4]>> {
+    let message = |edge: &Edge| blocks.direct(edge.slot..edge.slot + 1).map(|span| (edge.peer, span));
+    if edges.len() <= posts { edges.iter().map(message).collect() } else { None }
 }
 
 async fn receive<E: Endpoint, I: Blocks>(
