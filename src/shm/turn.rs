@@ -10,81 +10,12 @@
 use crate::endpoint::{Error, Result};
 use crate::shm::layout::{LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
+use crate::shm::reach::Reach;
 use crate::shm::team::{At, Stream, Team};
-use crate::sync::shared::{Ordering, SharedU64};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use crate::sync::shared::Ordering;
 
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
-
-/// Vain polls of one wait between two looks at whether processes are alive.
-const PATIENCE: u32 = 2048;
-
-/// Waits until a word has come to a target; then tells what it has come to.
-pub struct Reach<'t> {
-    team: &'t Team,
-    word: &'t SharedU64,
-    target: u64,
-    member: Member,
-    looks: u32,
-    vain: u32,
-    blocking: bool,
-    /// The failure of a third member does not matter.
-    alone: bool,
-}
-
-impl<'t> Reach<'t> {
-    #[inline(always)]
-    pub(super) fn new(team: &'t Team, word: &'t SharedU64, target: u64, member: Member, blocking: bool) -> Reach<'t> {
-        let looks = if blocking { team.looks() } else { 1 };
-        Reach { team, word, target, member, looks, vain: 0, blocking, alone: false }
-    }
-
-    /// Spins for a while: what the word has come to, if it has.
-    #[inline(always)]
-    pub(super) fn look(&self) -> Option<u64> {
-        let mut left = self.looks;
-        loop {
-            // SYNC(wrote), SYNC(read): acquires what the owner did before it published.
-            let seen = self.word.load(Ordering::Acquire);
-            if reached(seen, self.target) {
-                return Some(seen);
-            }
-            left -= 1;
-            if left == 0 {
-                return None;
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn vain(&mut self) -> Poll<Result<u64>> {
-        self.vain += 1;
-        if self.blocking {
-            self.team.note(self.word, self.target);
-        }
-        match self.team.trouble(self.member, self.vain.is_multiple_of(PATIENCE), self.alone) {
-            // The member may have published before it failed.
-            Some(error) => Poll::Ready(self.look().ok_or(error)),
-            None => Poll::Pending,
-        }
-    }
-}
-
-impl Future for Reach<'_> {
-    type Output = Result<u64>;
-
-    #[inline(always)]
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<u64>> {
-        match self.look() {
-            Some(seen) => Poll::Ready(Ok(seen)),
-            None => self.vain(),
-        }
-    }
-}
 
 /// One operation on one stream, as one member sees it. Dropped before it is finished, it fails the team: the others
 /// would wait for ever.
@@ -235,7 +166,7 @@ impl<'t> Turn<'t> {
     pub async fn all_over(&self, members: impl Iterator<Item = Member>) -> Result<()> {
         let mut result = Ok(());
         for member in members {
-            let reach = Reach { alone: true, ..self.over(member) };
+            let reach = self.over(member).alone();
             result = result.and(reach.await.map(drop));
         }
         result
@@ -381,7 +312,7 @@ mod tests {
     use crate::shm::heap::Heap;
     use crate::shm::team::Config;
     use std::pin::pin;
-    use std::task::Waker;
+    use std::task::{Context, Poll, Waker};
 
     fn poll<F: Future>(future: F) -> Poll<F::Output> {
         pin!(future).poll(&mut Context::from_waker(Waker::noop()))

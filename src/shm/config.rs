@@ -1,0 +1,47 @@
+//! Sizes and limits of a team.
+
+use crate::shm::layout::SHORT;
+use crate::sync::wait::Waiting;
+
+/// The most fragments of a set.
+pub const MAX_FRAGMENTS: usize = 64;
+/// The most sets of a queue: a set that is free implies a line that is free.
+pub(super) const MAX_SETS: usize = 8;
+/// What a slot holds at least, for each of the other members.
+pub(super) const LEAST_SHARE: usize = 128;
+
+/// Sizes and limits; the same for all members.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Bytes of a fragment; made a multiple of 64, and large enough for 128 bytes per member.
+    pub fragment: usize,
+    /// Fragments of a queue, over all sets.
+    pub fragments: usize,
+    /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8.
+    pub sets: usize,
+    /// The longest contents of a short slot, up to [`SHORT`]; made a multiple of 64. 0: there are none.
+    pub short: usize,
+    /// Reductions share the work from so many bytes on; those to a root only among more than two members.
+    pub shared_work_min: usize,
+    /// Copies of so many bytes to the user's buffer bypass the cache, where the whole operation moves at least as many.
+    pub bypass_min: usize,
+    /// How to wait.
+    pub waiting: Waiting,
+    /// Number of the first operation of each stream.
+    pub first_op: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            fragment: 16384,
+            fragments: 32,
+            sets: 2,
+            short: SHORT,
+            shared_work_min: 8192,
+            bypass_min: usize::MAX,
+            waiting: Waiting::default(),
+            first_op: 1,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Waiting for a member's progress.
+
+use crate::endpoint::Result;
+use crate::shm::layout::reached;
+use crate::shm::memory::Member;
+use crate::shm::team::Team;
+use crate::sync::shared::{Ordering, SharedU64};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Vain polls of one wait between two looks at whether processes are alive.
+const PATIENCE: u32 = 2048;
+
+/// Waits until a word has come to a target; then tells what it has come to.
+pub struct Reach<'t> {
+    team: &'t Team,
+    word: &'t SharedU64,
+    target: u64,
+    member: Member,
+    looks: u32,
+    vain: u32,
+    blocking: bool,
+    /// The failure of a third member does not matter.
+    alone: bool,
+}
+
+impl<'t> Reach<'t> {
+    #[inline(always)]
+    pub(super) fn new(team: &'t Team, word: &'t SharedU64, target: u64, member: Member, blocking: bool) -> Reach<'t> {
+        let looks = if blocking { team.looks() } else { 1 };
+        Reach { team, word, target, member, looks, vain: 0, blocking, alone: false }
+    }
+
+    /// The failure of a third member shall not end it.
+    pub(super) fn alone(self) -> Reach<'t> {
+        Reach { alone: true, ..self }
+    }
+
+    /// Spins for a while: what the word has come to, if it has.
+    #[inline(always)]
+    pub(super) fn look(&self) -> Option<u64> {
+        let mut left = self.looks;
+        loop {
+            // SYNC(wrote), SYNC(read): acquires what the owner did before it published.
+            let seen = self.word.load(Ordering::Acquire);
+            if reached(seen, self.target) {
+                return Some(seen);
+            }
+            left -= 1;
+            if left == 0 {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn vain(&mut self) -> Poll<Result<u64>> {
+        self.vain += 1;
+        if self.blocking {
+            self.team.note(self.word, self.target);
+        }
+        match self.team.trouble(self.member, self.vain.is_multiple_of(PATIENCE), self.alone) {
+            // The member may have published before it failed.
+            Some(error) => Poll::Ready(self.look().ok_or(error)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Future for Reach<'_> {
+    type Output = Result<u64>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<u64>> {
+        match self.look() {
+            Some(seen) => Poll::Ready(Ok(seen)),
+            None => self.vain(),
+        }
+    }
+}
