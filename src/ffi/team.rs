@@ -13,7 +13,7 @@ use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use crate::params::Shm;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
-use crate::shm::rates::{self, RATES_BYTES, Rates};
+use crate::shm::rates::{self, RATES_BYTES, Rates, Thresholds};
 use crate::shm::team::{Config, Team};
 use crate::sync::cores::{ROOM_BYTES, Room, take_turns};
 use crate::sync::wait::{Mode, Waiting};
@@ -203,6 +203,10 @@ fn config(shm: &Shm, members: usize, crowded: bool, among: bool) -> Config {
 /// Tells the team what has been `measured` on this node; measures it, if nobody has, and remembers it.
 async fn learn(team: &Team, shm: &Shm, measured: Option<Rates>) -> Result<()> {
     if team.size() < 2 || !team.memory().zero_copy() || shm.zero_copy_min.is_some() {
+        return Ok(());
+    }
+    if team.config().waiting.crowded {
+        team.set_thresholds(Thresholds::CROWDED);
         return Ok(());
     }
     let rates = match measured {

@@ -3,7 +3,8 @@
 //! The root leads every group it is in, so it starts the topmost level itself: no hop to rank 0 first.
 //! Source: Kurnosov 2023 (coll/tcl); the root as leader and segments on all levels at once are ours.
 
-use super::{Job, lanes::lanes, phase};
+use super::lanes::{lanes, segments};
+use super::{Job, phase};
 use crate::algo::bcast::{chain::chain, flat::flat, knomial::knomial, scatter_allgather::scatter_allgather};
 use crate::endpoint::{Endpoint, Result, Span, Stream, TempBuffer};
 use crate::select::{Bcast, Setting, Spec};
@@ -46,8 +47,11 @@ pub(super) async fn down<E: Endpoint>(
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
             && let Some(turn) = node.open(lane, data.bytes().len()).await?
         {
+            // Where one of several lanes fails, the others end, and nobody waits for those who read the caller's memory.
+            let alone = segments(total, job.segment) == 1;
+            let zero_copy = if alone { node.zero_copy().bcast } else { usize::MAX };
             // What is reduced has no gaps, where there is shared memory for it.
-            shm::bcast::bcast(turn, group.leader, &data.bytes(), node.zero_copy().bcast).await?;
+            shm::bcast::bcast(turn, group.leader, &data.bytes(), zero_copy).await?;
             continue;
         }
         let stage = job.stage(group, lane, phase::DOWN);

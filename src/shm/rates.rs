@@ -50,6 +50,10 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
+    /// Where processes take turns on the cores, and times say little: the root of a scatter, which copies for all others, leaves that to
+    /// them; whatever else is copied twice needs no turns in between.
+    pub const CROWDED: Thresholds = Thresholds { scatter: 64 << 10, ..Thresholds::all(usize::MAX) };
+
     /// The same for all operations.
     pub const fn all(bytes: usize) -> Thresholds {
         Thresholds { bcast: bytes, gather: bytes, scatter: bytes, exchange: bytes, allreduce: bytes }

@@ -349,6 +349,12 @@ impl Team {
         asleep.store(0, Ordering::Relaxed);
     }
 
+    /// Whether an operation of the caller has failed.
+    #[inline(always)]
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
     /// An operation of the caller has failed: nobody must wait for it.
     pub fn fail(&self) {
         if !self.failed.swap(true, Ordering::Relaxed) {

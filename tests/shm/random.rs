@@ -50,6 +50,33 @@ fn mixed_on_several_streams() {
     }
 }
 
+/// Longer than the pieces in which operands are read.
+#[test]
+fn long_operands_are_read_where_they_lie() {
+    for (size, in_place) in [(2, false), (2, true), (3, false), (3, true)] {
+        let count = 60_000;
+        let value = |m: usize, i: usize| (hash(&[m, i]) % 1_000_003) as f32;
+        let bytes = |m: usize| (0..count).flat_map(|i| value(m, i).to_ne_bytes()).collect::<Vec<u8>>();
+        let fold = |i| (0..size - 1).rev().fold(value(size - 1, i), |right, m| value(m, i) + right);
+        let expected: Vec<u8> = (0..count).flat_map(|i| fold(i).to_ne_bytes()).collect();
+        let world = World::new(size, Config::default());
+        let work = |team| {
+            let expected = &expected;
+            Box::pin(async move {
+                let team: &coll_rust::shm::team::Team = team;
+                let mut input = bytes(team.me());
+                let mut output = vec![0; input.len()];
+                let from = elements(&mut input, 4);
+                let to = if in_place { from } else { elements(&mut output, 4) };
+                let turn = team.open(0, 0, true).await.unwrap().unwrap();
+                op::allreduce::allreduce(turn, &Floats, from, to, 0).await.unwrap();
+                assert!(*expected == if in_place { input } else { output });
+            }) as Work<'_>
+        };
+        world.run(size as u64, world.teams.iter().map(work).collect());
+    }
+}
+
 #[test]
 fn floats_agree_bitwise_for_every_size_and_root() {
     for size in 2..=7 {

@@ -5,7 +5,7 @@
 //! that it is through with that part; nobody else reads it.
 
 use super::combine::{Combine, fold};
-use super::{all_wrote, get, put};
+use super::{all_wrote, fetch_bytes, get, put};
 use crate::endpoint::{Result, Span};
 use crate::pattern::chunks::Chunks;
 use crate::shm::memory::Member;
@@ -31,14 +31,13 @@ async fn both_halves<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: S
     let parts = Chunks::new(input.len(), members);
     combine(turn, op, input, output, parts)?;
     turn.publish(2);
-    let memory = turn.team().memory();
     for member in (me + 1..members).chain(0..me) {
         turn.wrote(member, 2).await?;
         let part = parts.get(member);
         let from = get(turn.payload(member).wrapping_add(8)) + (part.start * size) as u64;
         let to = output.ptr().wrapping_add(part.start * size);
         // SAFETY: the part lies within the output; the member waits until the caller is through.
-        unsafe { memory.fetch(member, from, to, part.len() * size) }?;
+        unsafe { fetch_bytes(turn, member, from, to, part.len() * size) }?;
     }
     Ok(())
 }
@@ -46,7 +45,7 @@ async fn both_halves<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: S
 /// Combines the caller's part of all operands.
 fn combine<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: Span, parts: Chunks) -> Result<()> {
     let (me, members, size) = (turn.me(), turn.size(), op.size());
-    let (part, memory) = (parts.get(me), turn.team().memory());
+    let part = parts.get(me);
     let each = (PIECE / size).clamp(1, part.len().max(1));
     // The combination may begin to write the output when it has not yet read the caller's operand.
     let aside = input.ptr() == output.ptr() && me + 2 < members;
@@ -61,7 +60,8 @@ fn combine<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: Span, parts
             // SAFETY: the room has so much for each member; own operand and the others' are as long; the others wait.
             unsafe {
                 if member != me {
-                    memory.fetch(member, get(turn.payload(member)) + shift as u64, at(member), count * size)?;
+                    let from = get(turn.payload(member)) + shift as u64;
+                    fetch_bytes(turn, member, from, at(member), count * size)?;
                 } else if aside {
                     std::ptr::copy_nonoverlapping(own, at(me), count * size);
                 }

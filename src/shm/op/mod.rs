@@ -21,7 +21,7 @@ mod shared;
 
 pub use combine::Combine;
 
-use crate::endpoint::{Result, Span, Stream};
+use crate::endpoint::{Error, Result, Span, Stream};
 use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
@@ -86,20 +86,36 @@ fn address<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S) -> u64 {
 /// Bytes that are read at a time from another member's memory to a stream that has to be unpacked.
 const BOUNCE: usize = 65536;
 
+/// Reads `len` bytes at address `from` of a member's private memory. Not after an operation of the caller has failed: then the others do not
+/// wait for it any more.
+///
+/// # Safety
+/// `to` holds so many bytes; the member waits until the caller is through.
+unsafe fn fetch_bytes(turn: &Turn<'_>, member: Member, from: u64, to: *mut u8, len: usize) -> Result<()> {
+    let team = turn.team();
+    if team.has_failed() {
+        return Err(Error::Peer);
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { team.memory().fetch(member, from, to, len) }?;
+    // Another thread's operation may have failed meanwhile.
+    if team.has_failed() { Err(Error::Peer) } else { Ok(()) }
+}
+
 /// Reads all of `data` at address `from` of a member's private memory, which waits until the caller is through.
 fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &S) -> Result<()> {
-    let (memory, len) = (turn.team().memory(), data.len());
+    let len = data.len();
     if let Some(span) = data.direct() {
         let to = span.slice(0..len);
         // SAFETY: the span's maker promised valid memory; the member waits.
-        return unsafe { memory.fetch(member, from, to.ptr(), len) };
+        return unsafe { fetch_bytes(turn, member, from, to.ptr(), len) };
     }
     // Not in the caller's queue: others may be reading that.
     let mut bounce = vec![0_u8; len.min(BOUNCE)];
     for at in (0..len).step_by(BOUNCE) {
         let piece = Span::new(bounce.as_mut_ptr(), BOUNCE.min(len - at), 1);
         // SAFETY: the buffer holds so much; the member waits.
-        unsafe { memory.fetch(member, from + at as u64, piece.ptr(), piece.len()) }?;
+        unsafe { fetch_bytes(turn, member, from + at as u64, piece.ptr(), piece.len()) }?;
         data.unpack(at, piece)?;
     }
     Ok(())
