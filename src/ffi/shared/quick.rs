@@ -109,13 +109,14 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
             let turn = team.turn(0, 0, data.0.len() > LINE)?;
             finish(team, Kind::Bcast, op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm, team).bcast))
         }
-        // SAFETY: by the caller's promise.
-        kind @ (Kind::Reduce
-        | Kind::Allreduce
-        | Kind::ReduceScatter
-        | Kind::ReduceScatterBlock
-        | Kind::Scan
-        | Kind::Exscan) => unsafe { quick_reduction(comm, team, kind, call) },
+        kind @ (Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan) => {
+            // SAFETY: by the caller's promise.
+            unsafe { quick_reduction(comm, team, kind, call) }
+        }
+        kind @ (Kind::ReduceScatter | Kind::ReduceScatterBlock) => {
+            // SAFETY: by the caller's promise.
+            unsafe { quick_reduction(comm, team, kind, call) }
+        }
         // SAFETY: by the caller's promise.
         kind @ (Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv) => unsafe {
             quick_rooted(comm, team, kind, call)
