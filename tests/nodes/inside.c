@@ -71,7 +71,7 @@ static unsigned long long inside_all(int o)
 static void blocking(size_t count, MPI_Comm comm)
 {
     struct buffers b = buffers_new(count);
-    for (enum operation op = 0; op < OPERATIONS; op++) {
+    for (enum operation op = 0; op < WITHOUT_BLOCKS; op++) {
         size_t wrong = 0;
         for (int root = 0; root < (op == ALLREDUCE ? 1 : np); root++) {
             buffers_fill(&b, op, root, root);
@@ -91,7 +91,7 @@ static void nonblocking(size_t count, MPI_Comm comm)
     MPI_Request request[OUTSTANDING], barrier;
     size_t wrong = 0;
     for (int i = 0; i < OUTSTANDING; i++) {
-        enum operation op = i % OPERATIONS;
+        enum operation op = i % WITHOUT_BLOCKS;
         b[i] = buffers_new(count);
         buffers_fill(&b[i], op, i % np, i);
         if (op == BCAST)
@@ -106,7 +106,7 @@ static void nonblocking(size_t count, MPI_Comm comm)
     MPI_Wait(&barrier, MPI_STATUS_IGNORE);
     for (int i = OUTSTANDING - 1; i >= 0; i--) {
         MPI_Wait(&request[i], MPI_STATUS_IGNORE);
-        wrong += buffers_wrong(&b[i], i % OPERATIONS, i % np, i);
+        wrong += buffers_wrong(&b[i], i % WITHOUT_BLOCKS, i % np, i);
         free(b[i].in);
         free(b[i].out);
     }
@@ -116,30 +116,30 @@ static void nonblocking(size_t count, MPI_Comm comm)
 /* Started in another order on every other rank. */
 static void persistent(size_t count, MPI_Comm comm)
 {
-    struct buffers b[OPERATIONS];
-    MPI_Request request[OPERATIONS + 1];
+    struct buffers b[WITHOUT_BLOCKS];
+    MPI_Request request[WITHOUT_BLOCKS + 1];
     size_t wrong = 0;
     int root = np - 1;
-    for (enum operation op = 0; op < OPERATIONS; op++)
+    for (enum operation op = 0; op < WITHOUT_BLOCKS; op++)
         b[op] = buffers_new(count);
     MPIX_Bcast_init(b[BCAST].out, (int)count, MPI_INT32_T, root, comm, MPI_INFO_NULL, &request[BCAST]);
     MPIX_Reduce_init(b[REDUCE].in, b[REDUCE].out, (int)count, MPI_INT32_T, MPI_SUM, root, comm, MPI_INFO_NULL, &request[REDUCE]);
     MPIX_Allreduce_init(b[ALLREDUCE].in, b[ALLREDUCE].out, (int)count, MPI_INT32_T, MPI_SUM, comm, MPI_INFO_NULL,
                         &request[ALLREDUCE]);
-    MPIX_Barrier_init(comm, MPI_INFO_NULL, &request[OPERATIONS]);
+    MPIX_Barrier_init(comm, MPI_INFO_NULL, &request[WITHOUT_BLOCKS]);
     for (int start = 0; start < STARTS; start++) {
-        for (enum operation op = 0; op < OPERATIONS; op++)
+        for (enum operation op = 0; op < WITHOUT_BLOCKS; op++)
             buffers_fill(&b[op], op, root, start);
-        for (int i = 0; i <= OPERATIONS; i++)
-            MPI_Start(&request[me % 2 ? OPERATIONS - i : i]);
-        MPI_Waitall(OPERATIONS + 1, request, MPI_STATUSES_IGNORE);
-        for (enum operation op = 0; op < OPERATIONS; op++)
+        for (int i = 0; i <= WITHOUT_BLOCKS; i++)
+            MPI_Start(&request[me % 2 ? WITHOUT_BLOCKS - i : i]);
+        MPI_Waitall(WITHOUT_BLOCKS + 1, request, MPI_STATUSES_IGNORE);
+        for (enum operation op = 0; op < WITHOUT_BLOCKS; op++)
             wrong += buffers_wrong(&b[op], op, root, start);
     }
     check(wrong == 0, "persistent ones");
-    for (int i = 0; i <= OPERATIONS; i++)
+    for (int i = 0; i <= WITHOUT_BLOCKS; i++)
         MPI_Request_free(&request[i]);
-    for (enum operation op = 0; op < OPERATIONS; op++) {
+    for (enum operation op = 0; op < WITHOUT_BLOCKS; op++) {
         free(b[op].in);
         free(b[op].out);
     }
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
         for (int i = 0;; i++) {
             if (i == 20 && me == np - 2)
                 raise(SIGKILL);
-            operation_run(&b, i % OPERATIONS, i % np, comm);
+            operation_run(&b, i % WITHOUT_BLOCKS, i % np, comm);
         }
     }
     for (int o = 0; o < 4; o++) {

@@ -97,10 +97,13 @@ static const char *const operation_name[OPERATIONS] = {
     "Bcast", "Reduce", "Allreduce", "Gather", "Scatter", "Allgather", "Alltoall",
 };
 
+/* Number of the operations whose buffers are as long as the message; they are the first ones. */
+#define WITHOUT_BLOCKS GATHER
+
 /* Whether an operation moves a block for each rank. */
 static inline int has_blocks(enum operation op)
 {
-    return op >= GATHER;
+    return op >= WITHOUT_BLOCKS;
 }
 
 /* The buffers of one operation of `count` 32-bit integers; of an operation with blocks, in each block. */
