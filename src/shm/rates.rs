@@ -2,7 +2,7 @@
 //!
 //! Which is faster depends on the machine: process_vm_readv pays for a system call and for every page, but moves data once; through a queue they
 //! move twice, but both sides work at the same time, and caches hand lines over without the kernel. On one machine the queue wins at every
-//! size, on another it loses from 64 KiB on. So the first team of a process measures both with broadcasts, and later teams reuse that.
+//! size, on another exchanges lose by it from 64 KiB on. So the first team of a process measures both with broadcasts, and later teams reuse that.
 
 use crate::endpoint::{Result, Span, Stream};
 use crate::shm::layout::BLOCKING;
