@@ -1,7 +1,7 @@
 //! `mpiperf compare`: two variants in one job, alternating call by call.
 
 use super::bench::{Bench, enough, on_rank_0};
-use super::options::{Files, How, What};
+use super::options::{Beside, Files, How, What};
 use super::run::try_out;
 use super::values::percent;
 use crate::clock::Timer;
@@ -13,11 +13,14 @@ use crate::report::about::{has_variable, library_text, prefers_components};
 use crate::report::output::{Kind, Output};
 use crate::report::table::{compare_heading, compare_row, preamble};
 use crate::report::units::bytes;
-use crate::report::{Comparison, Row};
-use crate::stats::{judge, median, paired};
+use crate::report::{Comparison, Overlapped, Row};
+use crate::stats::{Ratio, Summary, judge, median, paired};
 
 /// Open MPI's info key that chooses collective components.
 const KEY: &str = "ompi_comm_coll_preference";
+
+/// The number of the case that only computes, beside those of the variants.
+const COMPUTATION: usize = 2;
 
 /// The command line of `mpiperf compare`.
 #[derive(Debug, Clone, clap::Args)]
@@ -36,6 +39,8 @@ pub struct Args {
     /// Slow the second variant by this share of its own time, to see what is resolved
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     slow_b: Option<f64>,
+    #[command(flatten)]
+    beside: Beside,
     #[command(flatten)]
     how: How,
     #[command(flatten)]
@@ -82,6 +87,7 @@ struct Found {
 pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     enough(comm)?;
     let settings = args.what.settings(comm.size())?;
+    args.beside.check(&settings)?;
     let mut plan = args.how.plan(comm)?;
     // The time limit is of the case, with all its setups.
     plan.budget /= f64::from(args.setups);
@@ -97,7 +103,7 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     let said = output.as_ref().map_or(Ok(()), |output| {
         output.say(&preamble(&bench.about, bench.confidence, bench.trim))?;
         output.say(&asked(args))?;
-        output.say(&compare_heading())
+        output.say(&compare_heading(args.beside.overlap))
     });
     comm.agree(said)?;
     let mut results = bench.results(vec![]);
@@ -108,7 +114,7 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
         let Found { comparison, rows: [a, b] } = one(args, &mut bench, setting, &labels)?;
         let written = output.as_mut().map_or(Ok(()), |output| {
             let (about, arrival) = (&bench.about, bench.arrival.as_str());
-            let line = compare_row(&comparison, &a, &b);
+            let line = compare_row(&comparison, &a, &b, args.beside.overlap);
             output.done(&line, |csv| csv.comparison(about, arrival, &comparison, &a, &b))
         });
         comm.agree(written)?;
@@ -174,6 +180,40 @@ fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String; 2]) 
         Some(percent) => percent / 100.0 * own_time(args, bench, setting)?,
         None => 0.0,
     };
+    let Setups { mut rows, ratio, mut notes, .. } = setups(args, bench, setting, delay, labels)?;
+    let mut overlap = None;
+    if args.beside.overlap {
+        let (ratio, more) = beside(args, bench, setting, delay, labels, &mut rows)?;
+        overlap = ratio;
+        notes.extend(more);
+    }
+    let floor = bench.floor();
+    let first = rows[0].summary.as_ref().map_or(0.0, |s| s.mean);
+    let comparison = Comparison {
+        setting: setting.clone(),
+        processes: bench.comm.size(),
+        a: labels[0].clone(),
+        b: labels[1].clone(),
+        verdict: judge(ratio.as_ref(), first, floor),
+        ratio,
+        overlap,
+        floor,
+        notes: summed_up(notes, args.setups),
+    };
+    Ok(Found { comparison, rows })
+}
+
+/// What all setups of one setting gave.
+struct Setups {
+    rows: [Row; 2],
+    ratio: Option<Ratio>,
+    notes: Vec<String>,
+    /// The computation alone, if there is any beside.
+    compute: Option<Summary>,
+}
+
+/// Measures a setting with all its setups. Collective.
+fn setups(args: &Args, bench: &mut Bench, setting: &Setting, delay: f64, labels: &[String; 2]) -> Result<Setups> {
     let mut samples: Vec<Sample> = Vec::new();
     let mut groups = Vec::new();
     let mut notes: Vec<String> = Vec::new();
@@ -185,22 +225,34 @@ fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String; 2]) 
         samples.extend(outcome.samples);
         notes.extend(outcome.notes);
     }
-    let row = |case: usize| bench.row(&labels[case], setting, case, &samples, window);
-    let rows = [row(0), row(1)];
-    let ratio = paired(&groups, bench.confidence);
-    let floor = bench.floor();
-    let first = rows[0].summary.as_ref().map_or(0.0, |s| s.mean);
-    let comparison = Comparison {
-        setting: setting.clone(),
-        processes: bench.comm.size(),
-        a: labels[0].clone(),
-        b: labels[1].clone(),
-        verdict: judge(ratio.as_ref(), first, floor),
-        ratio,
-        floor,
-        notes: summed_up(notes, args.setups),
-    };
-    Ok(Found { comparison, rows })
+    let row = |case: usize| bench.row(labels.get(case).map_or("", String::as_str), setting, case, &samples, window);
+    let compute = row(COMPUTATION).summary;
+    Ok(Setups { rows: [row(0), row(1)], ratio: paired(&groups, bench.confidence), notes, compute })
+}
+
+/// Measures both variants with computation beside, as long for one as for the other: the longer of their own times, if nothing else was asked for.
+/// Collective.
+fn beside(
+    args: &Args,
+    bench: &mut Bench,
+    setting: &Setting,
+    delay: f64,
+    labels: &[String; 2],
+    rows: &mut [Row; 2],
+) -> Result<(Option<Ratio>, Vec<String>)> {
+    let mut alone = [0, 1].map(|case: usize| rows[case].summary.as_ref().map_or(0.0, |s| s.mean));
+    bench.comm.bcast(&mut alone, 0)?;
+    if alone.contains(&0.0) {
+        return Ok((None, vec!["no overlap without a valid call".to_owned()]));
+    }
+    let overlap = args.beside.overlap(alone[0].max(alone[1]));
+    let setting = Setting { overlap: Some(overlap), ..setting.clone() };
+    let Setups { rows: both, ratio, notes, compute } = setups(args, bench, &setting, delay, labels)?;
+    for ((row, both), alone) in rows.iter_mut().zip(both).zip(alone) {
+        let both = both.summary.as_ref().zip(compute.as_ref());
+        row.overlap = both.map(|(both, compute)| Overlapped::new(overlap, alone, compute, both));
+    }
+    Ok((ratio, notes))
 }
 
 /// Sets both variants up and lets them alternate. `swapped`: the second is set up first. Collective.
@@ -220,7 +272,8 @@ fn alternate(args: &Args, bench: &mut Bench, setting: &Setting, delay: f64, swap
         (_comm_b, b) = make(&args.b)?;
     }
     let b = if delay > 0.0 { Box::new(Slowed { inner: b, timer: bench.clock.timer, delay }) } else { b };
-    let mut cases = [a, b];
+    let mut cases = vec![a, b];
+    cases.extend(setting.overlap.map(|overlap| Box::new(op::overlap::Alone(overlap.compute)) as Box<dyn Case>));
     measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)
 }
 

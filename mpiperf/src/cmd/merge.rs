@@ -76,7 +76,7 @@ pub fn merge(args: &MergeArgs) -> Result<()> {
     let mut output = Output::open(csv, json, Kind::Comparisons, merged.comparisons.len())?;
     let base = args.base.as_deref().unwrap_or(groups.labels[0]);
     output.say(&format!("# b against a, a = {base}; intervals over runs at {}", percent(args.confidence)))?;
-    output.say(&format!("{}  b", compare_heading()))?;
+    output.say(&format!("{}  b", compare_heading(false)))?;
     for comparison in &merged.comparisons {
         let find = |label: &str| {
             let is = |c: &crate::report::Row| {
@@ -85,7 +85,7 @@ pub fn merge(args: &MergeArgs) -> Result<()> {
             merged.rows.iter().find(|r| is(r))
         };
         let (Some(a), Some(b)) = (find(&comparison.a), find(&comparison.b)) else { continue };
-        let line = format!("{}; b = {}", compare_row(comparison, a, b), comparison.b);
+        let line = format!("{}; b = {}", compare_row(comparison, a, b, false), comparison.b);
         output.done(&line, |csv| csv.comparison(&merged.about, "", comparison, a, b))?;
     }
     output.finish(&merged)

@@ -9,7 +9,7 @@ use crate::clock::{Scheme, Source};
 use crate::error::{Error, Result};
 use crate::measure::{Arrival, Plan, Stop, Wait};
 use crate::mpi::Comm;
-use crate::op::{self, Cache, Counts, Mode, Operation, Root, Setting, Topology};
+use crate::op::{self, Cache, Counts, Mode, Operation, Overlap, Root, Setting, Topology};
 use crate::report::units::bytes;
 
 /// What is measured.
@@ -101,6 +101,20 @@ pub struct How {
     /// Longest time for one case, in seconds
     #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
     pub time_limit: f64,
+}
+
+/// Computation beside nonblocking operations.
+#[derive(Debug, Clone, Args)]
+pub struct Beside {
+    /// Measure nonblocking operations also with as much computation between start and wait as the operation takes
+    #[arg(long)]
+    pub overlap: bool,
+    /// Call MPI_Test so often within the computation, in microseconds (0: never)
+    #[arg(long, default_value_t = 0.0, requires = "overlap", value_name = "MICROSECONDS")]
+    pub test_every: f64,
+    /// Compute for so long instead, in microseconds
+    #[arg(long, requires = "overlap", value_name = "MICROSECONDS")]
+    pub compute: Option<f64>,
 }
 
 /// Where it is written.
@@ -213,6 +227,31 @@ impl What {
             seed: self.seed,
             topology: if operation.neighbor { self.topology } else { Topology::Torus },
         }
+    }
+}
+
+impl Beside {
+    /// Refuses what cannot be measured of these settings.
+    pub fn check(&self, settings: &[Setting]) -> Result<()> {
+        for (option, value) in [("--test-every", Some(self.test_every)), ("--compute", self.compute)] {
+            if let Some(value) = value.filter(|value| !(0.0..=1e9).contains(value)) {
+                return Err(Error::usage(format!("{option} {value}: must be a number of microseconds from 0 on")));
+            }
+        }
+        for setting in settings.iter().filter(|_| self.overlap) {
+            if op::find(&setting.operation)?.mode == Mode::Blocking {
+                let name = &setting.operation;
+                return Err(Error::usage(format!(
+                    "--overlap: {name} blocks, so nothing can be computed beside it; take the nonblocking or the persistent one"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The computation beside an operation that takes `alone` seconds by itself.
+    pub fn overlap(&self, alone: f64) -> Overlap {
+        Overlap { compute: self.compute.map_or(alone, |time| time * 1e-6), test_every: self.test_every * 1e-6 }
     }
 }
 

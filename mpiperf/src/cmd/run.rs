@@ -1,11 +1,11 @@
 //! `mpiperf run`: measures operations.
 
 use super::bench::{Bench, enough, on_rank_0};
-use super::options::{Files, How, What};
-use crate::error::{Error, Result};
+use super::options::{Beside, Files, How, What};
+use crate::error::Result;
 use crate::measure::{Outcome, Sample, Verdict, measure, ordinary_loop};
 use crate::mpi::Comm;
-use crate::op::{self, Mode, Overlap, Setting};
+use crate::op::{self, Setting};
 use crate::report::output::{Kind, Output};
 use crate::report::table::{Extra, preamble, run_heading, run_row};
 use crate::report::units::bytes;
@@ -27,12 +27,8 @@ pub struct Args {
     /// Write every call to the JSON file
     #[arg(long, requires = "json")]
     samples: bool,
-    /// Measure nonblocking operations also with as much computation between start and wait as the operation takes
-    #[arg(long)]
-    overlap: bool,
-    /// Call MPI_Test so often within the computation, in microseconds (0: never)
-    #[arg(long, default_value_t = 0.0, requires = "overlap", value_name = "MICROSECONDS")]
-    test_every: f64,
+    #[command(flatten)]
+    beside: Beside,
     /// Go so many times over all cases, each time with new buffers, and take the calls of all passes together: a machine that is now
     /// faster and now slower for a second is seen in both states
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -49,11 +45,11 @@ pub struct Args {
 pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     enough(comm)?;
     let settings = args.what.settings(comm.size())?;
-    check_overlap(args, &settings)?;
+    args.beside.check(&settings)?;
     let plan = args.how.plan(comm)?;
     let measured = comm.dup()?;
     try_out(&measured, &settings)?;
-    let extra = Extra { ordinary: args.ordinary, overlap: args.overlap };
+    let extra = Extra { ordinary: args.ordinary, overlap: args.beside.overlap };
     let files = &args.files;
     let mut output =
         on_rank_0(comm, || Output::open(files.csv.as_deref(), files.json.as_deref(), Kind::Rows, settings.len()))?;
@@ -92,24 +88,6 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     Ok(())
 }
 
-fn check_overlap(args: &Args, settings: &[Setting]) -> Result<()> {
-    if !(args.test_every >= 0.0 && args.test_every <= 1e9) {
-        return Err(Error::usage(format!(
-            "--test-every {}: must be a number of microseconds from 0 on",
-            args.test_every
-        )));
-    }
-    for setting in settings.iter().filter(|_| args.overlap) {
-        if op::find(&setting.operation)?.mode == Mode::Blocking {
-            let name = &setting.operation;
-            return Err(Error::usage(format!(
-                "--overlap: {name} blocks, so nothing can be computed beside it; take the nonblocking or the persistent one"
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// Makes the largest case of each operation once, so that what cannot be made is known before anything is measured. Collective.
 pub fn try_out(comm: &Comm, settings: &[Setting]) -> Result<()> {
     for (i, setting) in settings.iter().enumerate() {
@@ -138,7 +116,7 @@ fn one(args: &Args, bench: &mut Bench, measured: &Comm, setting: &Setting, outco
     if args.per_rank {
         row.ranks = per_rank(bench, &outcome.samples);
     }
-    if args.overlap {
+    if args.beside.overlap {
         overlap(args, bench, measured, &mut row)?;
     }
     if args.ordinary {
@@ -162,7 +140,7 @@ fn per_rank(bench: &Bench, samples: &[Sample]) -> Vec<Summary> {
     (0..ranks).filter_map(|rank| bench.summarise(&times(rank))).collect()
 }
 
-/// Measures the operation with as much computation as it takes itself. Collective.
+/// Measures the operation with computation beside it. Collective.
 fn overlap(args: &Args, bench: &mut Bench, measured: &Comm, row: &mut Row) -> Result<()> {
     let mut pure = [row.summary.as_ref().map_or(0.0, |s| s.mean)];
     bench.comm.bcast(&mut pure, 0)?;
@@ -171,16 +149,13 @@ fn overlap(args: &Args, bench: &mut Bench, measured: &Comm, row: &mut Row) -> Re
         row.notes.push("no overlap without a valid call".to_owned());
         return Ok(());
     }
-    let test_every = args.test_every * 1e-6;
-    let setting = Setting { overlap: Some(Overlap { compute: pure, test_every }), ..row.setting.clone() };
-    let mut cases = [op::make(measured, &setting)?];
+    let overlap = args.beside.overlap(pure);
+    let setting = Setting { overlap: Some(overlap), ..row.setting.clone() };
+    let mut cases = [op::make(measured, &setting)?, Box::new(op::overlap::Alone(overlap.compute))];
     let outcome = measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?;
-    let both = bench.row("", &setting, 0, &outcome.samples, outcome.window);
-    match both.summary {
-        Some(s) => {
-            let hidden = op::overlap::hidden(pure, pure, s.mean).unwrap_or(0.0);
-            row.overlap = Some(Overlapped { compute: pure, test_every, total: s.mean, interval: s.interval, hidden });
-        }
+    let summary = |case: usize| bench.row("", &setting, case, &outcome.samples, outcome.window).summary;
+    match summary(0).zip(summary(1)) {
+        Some((both, compute)) => row.overlap = Some(Overlapped::new(overlap, pure, &compute, &both)),
         None => row.notes.push("no valid call with computation beside".to_owned()),
     }
     Ok(())

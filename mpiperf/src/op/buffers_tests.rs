@@ -42,8 +42,8 @@ impl World {
                 for (at, len) in &self.layout.pieces {
                     let (source, sink) =
                         ((to * block + i) * self.layout.extent + at, (from * block + i) * self.layout.extent + at);
+                    // SAFETY: within the buffers by the shape.
                     unsafe {
-                        // SAFETY: within the buffers by the shape.
                         std::ptr::copy(
                             self.buffers[from].send(1).add(source),
                             self.buffers[to].recv(1).add(sink),

@@ -1,5 +1,7 @@
 //! Computation beside a nonblocking operation, and how much of the operation it hides.
 
+use super::{Call, Case};
+use crate::error::Result;
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -12,6 +14,32 @@ use std::time::Instant;
 pub fn hidden(t_pure: f64, t_compute: f64, t_total: f64) -> Option<f64> {
     let share = 1.0 - (t_total - t_compute) / t_pure;
     (t_pure > 0.0 && share.is_finite()).then(|| share.clamp(0.0, 1.0))
+}
+
+/// The computation alone, as a case: how long it takes where the operation has its processes and cores.
+pub struct Alone(
+    /// As for [`compute`].
+    pub f64,
+);
+
+impl Case for Alone {
+    fn prepare(&mut self, _: Call) -> Result<()> {
+        rate();
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<()> {
+        compute(self.0);
+        Ok(())
+    }
+
+    fn verify(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn memory(&self) -> usize {
+        0
+    }
 }
 
 /// Computes in registers, without touching memory, for about so many seconds of an undisturbed core.

@@ -169,6 +169,7 @@ fn compare(first: &[&Row], second: &[&Row], a: &Row, b: &Row, confidence: f64) -
         b: b.label.clone(),
         verdict: judge(ratio.as_ref(), mean(a).unwrap_or(0.0), floor),
         ratio,
+        overlap: None,
         floor,
         notes,
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::About;
 use crate::error::{Error, Result};
 use crate::measure::{Plan, Sample};
-use crate::op::Setting;
+use crate::op::{Overlap, Setting};
 use crate::stats::{Budget, Ratio, Summary, Verdict};
 
 /// What the field `format` says.
@@ -94,7 +94,7 @@ pub struct Ordinary {
 /// A nonblocking operation with computation between start and wait.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Overlapped {
-    /// Seconds of computation.
+    /// Trimmed mean of the computation alone.
     pub compute: f64,
     /// Seconds between two calls of `MPI_Test` within it; 0: none.
     pub test_every: f64,
@@ -105,6 +105,20 @@ pub struct Overlapped {
     pub interval: f64,
     /// The share of the operation's own time that was hidden.
     pub hidden: f64,
+}
+
+impl Overlapped {
+    /// What both together take longer than the computation alone.
+    pub fn visible(&self) -> f64 {
+        self.total - self.compute
+    }
+
+    /// Of an operation that takes `alone` seconds by itself, a computation, and both together.
+    pub fn new(beside: Overlap, alone: f64, compute: &Summary, both: &Summary) -> Overlapped {
+        let hidden = crate::op::overlap::hidden(alone, compute.mean, both.mean).unwrap_or(0.0);
+        let (total, interval) = (both.mean, both.interval);
+        Overlapped { compute: compute.mean, test_every: beside.test_every, total, interval, hidden }
+    }
 }
 
 /// Two rows against each other.
@@ -122,6 +136,9 @@ pub struct Comparison {
     pub ratio: Option<Ratio>,
     /// What is said of the second.
     pub verdict: Verdict,
+    /// Time of the second over time of the first with computation beside both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<Ratio>,
     /// Differences below so many seconds mean nothing.
     pub floor: f64,
     /// What the reader must know.
@@ -228,6 +245,7 @@ pub(crate) mod tests {
             b: "y".into(),
             ratio: None,
             verdict: Verdict::NoData,
+            overlap: None,
             floor: 1e-9,
             notes: vec!["n".into()],
         }];

@@ -39,6 +39,9 @@ const COMPARE: [Column; 9] = [
     ("interval", 17),
 ];
 
+/// Besides, with computation: what it does not hide of each variant, and the ratio of both together.
+const BESIDE: [Column; 4] = [("visible a", 9), ("visible b", 9), ("both b/a", 8), ("interval", 17)];
+
 /// Which columns the rows of `run` have.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extra {
@@ -135,13 +138,17 @@ pub fn run_row(row: &Row, extra: Extra) -> String {
     text
 }
 
-/// The heading of the rows of `compare`.
-pub fn compare_heading() -> String {
-    line(COMPARE.into_iter(), "b against a")
+/// The heading of the rows of `compare`. `overlap`: with computation beside.
+pub fn compare_heading(overlap: bool) -> String {
+    line(compare_columns(overlap), "b against a")
+}
+
+fn compare_columns(overlap: bool) -> impl Iterator<Item = Column> {
+    COMPARE.into_iter().chain(BESIDE.into_iter().filter(move |_| overlap))
 }
 
 /// A row of `compare`; `a` and `b` are its two rows.
-pub fn compare_row(comparison: &Comparison, a: &Row, b: &Row) -> String {
+pub fn compare_row(comparison: &Comparison, a: &Row, b: &Row, overlap: bool) -> String {
     let mut cells = vec![operation(a), size(a)];
     cells.push(comparison.ratio.map_or(0, |r| r.pairs).to_string());
     for row in [a, b] {
@@ -151,7 +158,11 @@ pub fn compare_row(comparison: &Comparison, a: &Row, b: &Row) -> String {
         }
     }
     cells.extend(ratio(comparison.ratio.as_ref()));
-    line(cells.iter().map(String::as_str).zip(COMPARE.iter().map(|c| c.1)), &verdict(comparison))
+    if overlap {
+        cells.extend([a, b].map(|row| row.overlap.map_or("-".to_owned(), |o| time(o.visible()))));
+        cells.extend(ratio(comparison.overlap.as_ref()));
+    }
+    line(cells.iter().map(String::as_str).zip(compare_columns(overlap).map(|c| c.1)), &verdict(comparison))
 }
 
 /// A ratio and its interval.
@@ -250,14 +261,15 @@ mod tests {
             b: "b".into(),
             ratio: Some(ratio),
             verdict: Verdict::Slower,
+            overlap: None,
             floor: 60e-9,
             notes: vec![],
         };
-        let text = compare_row(&one, &a, &b);
+        let text = compare_row(&one, &a, &b, false);
         assert!(text.contains("1.1000     1.0800..1.1200  slower"), "{text}");
         one.verdict = Verdict::Unresolved;
-        assert!(compare_row(&one, &a, &b).contains("unresolved (below 60.00 ns)"));
+        assert!(compare_row(&one, &a, &b, false).contains("unresolved (below 60.00 ns)"));
         (one.ratio, one.verdict) = (None, Verdict::NoData);
-        assert!(compare_row(&one, &a, &empty("b", "bcast", 8)).contains("no verdict"));
+        assert!(compare_row(&one, &a, &empty("b", "bcast", 8), false).contains("no verdict"));
     }
 }

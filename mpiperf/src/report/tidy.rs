@@ -58,7 +58,7 @@ const ROW: [&str; 30] = [
     "notes",
 ];
 
-const COMPARISON: [&str; 15] = [
+const COMPARISON: [&str; 20] = [
     "a",
     "b",
     "pairs",
@@ -72,6 +72,11 @@ const COMPARISON: [&str; 15] = [
     "confidence",
     "blocks",
     "floor_s",
+    "a_hidden",
+    "b_hidden",
+    "both_ratio",
+    "both_low",
+    "both_high",
     "verdict",
     "notes",
 ];
@@ -139,6 +144,10 @@ impl<W: Write> Tidy<W> {
         cells.push(number(one.ratio.map(|r| r.confidence)));
         cells.push(one.ratio.map_or(0, |r| r.blocks).to_string());
         cells.push(number(Some(one.floor)));
+        cells.extend([a, b].map(|row| number(row.overlap.map(|o| o.hidden))));
+        cells.extend(
+            [one.overlap.map(|r| r.ratio), one.overlap.map(|r| r.low), one.overlap.map(|r| r.high)].map(number),
+        );
         cells.push(one.verdict.to_string());
         cells.push(one.notes.join("; "));
         self.record(&cells)
@@ -248,6 +257,7 @@ mod tests {
             b: "b".into(),
             ratio: Some(ratio),
             verdict: Verdict::Slower,
+            overlap: None,
             floor: 60e-9,
             notes: vec![],
         };

@@ -221,6 +221,7 @@ mod tests {
             b: "two".into(),
             ratio: Some(ratio),
             verdict: Verdict::Slower,
+            overlap: None,
             floor: 0.0,
             notes: vec![],
         }];
