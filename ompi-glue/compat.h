@@ -43,6 +43,7 @@
 #include "opal/mca/pmix/pmix.h"
 #elif 5 == OMPI_MAJOR_VERSION
 #include "opal/mca/pmix/pmix-internal.h"
+#include "opal/mca/smsc/smsc.h"
 #else
 #error "coll/rust supports Open MPI 4.1 and 5.0"
 #endif

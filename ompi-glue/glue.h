@@ -252,6 +252,25 @@ void cr_request_complete(struct ompi_request_t *request, int error);
 /* Frees one that was never handed to the user, without cr_op_free: the Rust half stays with the caller. */
 void cr_request_discard(struct ompi_request_t *request);
 
+/* Reading other processes' memory by the component that Open MPI's framework smsc has selected. Without one, only cr_smsc_find may be called. */
+struct cr_smsc {
+    int maps;         /* it maps memory: cr_smsc_map */
+    size_t key_bytes; /* not 0: it reads what is registered, by keys of so many bytes */
+};
+/* 1: there is a component; 0: there is none; -1: this version of Open MPI has no such framework. */
+int cr_smsc_find(struct cr_smsc *info);
+/* The component's endpoint for a process of the node, to be given back by cr_smsc_release; NULL where it cannot reach it. */
+void *cr_smsc_endpoint(struct ompi_communicator_t *comm, int rank);
+void cr_smsc_release(void *endpoint);
+/* Copies bytes at address from of the endpoint's process. key: of the region, or NULL. 0, or an error. */
+int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes, const void *key);
+/* Where bytes at address from of the endpoint's process are to be found here, until cr_smsc_unmap; NULL on an error. */
+const void *cr_smsc_map(void *endpoint, uint64_t from, size_t bytes, void **context);
+void cr_smsc_unmap(void *context);
+/* Registers memory: what it gives begins with the key. NULL on an error. */
+void *cr_smsc_register(const void *start, size_t bytes);
+void cr_smsc_deregister(void *registration);
+
 /* The job's exchange of start-up data. Put: before the fence of MPI_Init. Get: of a process of the same job; the string
  * is malloc'd, NULL and an MPI error code where there is none. */
 int cr_modex_put(const char *text);

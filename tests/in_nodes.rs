@@ -14,7 +14,9 @@ mod job;
 mod random;
 
 mod in_nodes {
+    mod blocks;
     mod failures;
+    mod neighbor;
     mod operations;
     mod world;
 }

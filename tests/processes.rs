@@ -3,10 +3,12 @@
 
 mod processes {
     mod cases;
+    mod component;
     mod job;
 
     mod blocked;
     mod faults;
     mod life;
     mod load;
+    mod zero_copy;
 }

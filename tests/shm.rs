@@ -6,6 +6,7 @@
 
 mod shm {
     mod data;
+    mod divided;
     mod failures;
     mod operations;
     mod random;

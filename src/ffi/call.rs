@@ -29,6 +29,8 @@ pub struct Call {
     extremum: bool,
     /// Whether some ranks wait for nobody in it, and so may run ahead of the others.
     pub one_way: bool,
+    /// Whether all ranks are sure to make it. The same on all ranks that do.
+    pub by_all: bool,
 }
 
 // SAFETY: the addresses of Open MPI's objects; the rest is Send by itself.
@@ -81,6 +83,7 @@ impl Call {
             intrinsic: op.intrinsic != 0,
             extremum: op.extremum != 0,
             one_way: around.map_or(kind.is_one_way(), Neighborhood::is_directed),
+            by_all: true,
         })
     }
 

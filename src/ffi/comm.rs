@@ -5,6 +5,7 @@ use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
 use super::identity::Identities;
 use super::kind::Kind;
 use super::neighbor::Neighborhood;
+use super::network;
 use super::placement;
 use super::shared;
 use super::startup;
@@ -12,8 +13,9 @@ use super::team::Maker;
 use crate::endpoint::Rank;
 use crate::hier::parts::Parts;
 use crate::params::Config;
-use crate::topo::{Group, Hierarchy, LevelSpec, Network, Placement, Shape};
+use crate::topo::{Group, Hierarchy, LevelSpec, Placement, Shape};
 use smallvec::SmallVec;
+use std::fmt::Display;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -42,6 +44,8 @@ pub struct Comm {
     /// Its processes on this node, where they share memory.
     pub team: Maker,
     sharing: OnceLock<Sharing>,
+    /// How those work together.
+    pub trees: shared::Trees,
     /// The operations, by number, whose calls may try the team at once.
     quick: AtomicU32,
 }
@@ -120,6 +124,7 @@ impl Comm {
             neighborhood: OnceLock::new(),
             team: Maker::default(),
             sharing: OnceLock::new(),
+            trees: shared::Trees::default(),
             quick: AtomicU32::new(0),
         }
     }
@@ -185,7 +190,7 @@ impl Comm {
     /// There is a team, or will never be one: calls need not ask any more.
     pub fn open_quickly(&self) {
         if self.quick.load(Ordering::Relaxed) == 0 {
-            let kinds = Kind::all().filter(|&kind| shared::wanted(self, kind));
+            let kinds = Kind::all().filter(|&kind| shared::wanted(self, kind) && !shared::has_tree(self, kind));
             // SYNC(the team): the maker has its own.
             self.quick.store(kinds.fold(0, |mask, kind| mask | 1 << kind as u32), Ordering::Relaxed);
         }
@@ -312,30 +317,11 @@ impl Comm {
         let names = self.names()?;
         let own = placement::own_name();
         if names.iter().any(|n| n.job != own.job) {
-            compare_jobs(&names)?;
+            startup::compare_jobs(&names)?;
         }
-        let places = placement::places(&names).map_err(|message| {
-            startup::print(&format!("coll/rust: {message}"));
-            CR_ERR_OTHER as i32
-        })?;
+        let places = placement::places(&names).map_err(refused)?;
         let (hosts, originals) = placement::compact(&places);
-        let uppers = match network() {
-            Ok(None) => Vec::new(),
-            Ok(Some(network)) => originals
-                .iter()
-                .map(|&host| {
-                    let name = placement::host_name(host);
-                    network.switches(&name).map(<[u32]>::to_vec).ok_or_else(|| {
-                        startup::print(&format!("coll/rust: {}", missing(&name)));
-                        CR_ERR_OTHER as i32
-                    })
-                })
-                .collect::<Result<_, _>>()?,
-            Err(message) => {
-                startup::print(&format!("coll/rust: {message}"));
-                return Err(CR_ERR_OTHER as i32);
-            }
-        };
+        let uppers = network::switches(&originals).map_err(refused)?;
         let me = self.rank as usize;
         let local: Vec<_> = (0..self.size)
             .zip(&places)
@@ -349,53 +335,10 @@ impl Comm {
     }
 }
 
-/// Compares the parameters of the jobs in a communicator. (Those within a job were compared when MPI started.) All ranks look at the
-/// first rank of every job, so all find the same.
-fn compare_jobs(names: &[cr_proc]) -> Result<(), i32> {
-    let mut firsts: Vec<(usize, &cr_proc)> = Vec::new();
-    for (rank, name) in names.iter().enumerate() {
-        if firsts.iter().all(|(_, first)| first.job != name.job) {
-            firsts.push((rank, name));
-        }
-    }
-    let card = |name| startup::card(name).map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code });
-    let reference = card(firsts[0].1)?;
-    for &(rank, name) in &firsts[1..] {
-        if let Err(difference) = startup::compare(&card(name)?, &reference) {
-            startup::print(&format!(
-                "coll/rust: parameters differ between the jobs of a communicator: {difference} (here: rank {rank}; there: rank 0). \
-                 Give all jobs the same values."
-            ));
-            return Err(CR_ERR_OTHER as i32);
-        }
-    }
-    Ok(())
-}
-
-/// The message about a node that the network file does not name.
-pub fn missing(host: &str) -> String {
-    let file = startup::config().map(|c| c.network_file.as_str()).unwrap_or_default();
-    format!(
-        "coll_rust_network_file = \"{file}\": node \"{host}\" of this job is not in the file; add it, or leave the parameter empty"
-    )
-}
-
-/// The network file, read once. `None` where there is none.
-pub fn network() -> Result<Option<&'static Network>, &'static str> {
-    static NETWORK: OnceLock<Result<Option<Network>, String>> = OnceLock::new();
-    NETWORK
-        .get_or_init(|| {
-            let path = startup::config()?.network_file.as_str();
-            if path.is_empty() {
-                return Ok(None);
-            }
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| format!("coll_rust_network_file = \"{path}\": cannot be read: {e}"))?;
-            Network::parse(path, &text).map(Some).map_err(|e| format!("coll_rust_network_file: {e}"))
-        })
-        .as_ref()
-        .map(Option::as_ref)
-        .map_err(String::as_str)
+/// Says why there is no answer; the error for it.
+fn refused(why: impl Display) -> i32 {
+    startup::print(&format!("coll/rust: {why}"));
+    CR_ERR_OTHER as i32
 }
 
 /// Counts a call; true for every `limit`-th.

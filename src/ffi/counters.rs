@@ -4,6 +4,7 @@
 
 use super::glue::cr_counter;
 use super::kind::{Kind, Mode};
+use crate::shm::reading::{Way, counter};
 use crate::topo::Level;
 use std::ffi::CString;
 use std::fmt::Write;
@@ -102,10 +103,18 @@ pub fn table() -> &'static [cr_counter] {
                     rows.push(row(format!("{op}_{l}_bytes"), format!("Bytes {what}"), &c.bytes[i]));
                 }
             }
+            for (way, name) in WAYS {
+                let help =
+                    format!("Bytes that this process read from other processes' memory, or wrote there, by {name}");
+                rows.extend(counter(way).map(|value| row(format!("zero_copy_{name}_bytes"), help, value)));
+            }
             Table(rows)
         })
         .0
 }
+
+/// Ways of reading other processes' memory.
+const WAYS: [(Way, &str); 2] = [(Way::Cma, "cma"), (Way::Smsc, "smsc")];
 
 /// A C string that is never freed.
 pub fn leak(text: String) -> *const std::ffi::c_char {
@@ -133,6 +142,12 @@ pub fn report(who: &str) -> String {
             }
         }
         text.push('\n');
+    }
+    for (way, name) in WAYS {
+        let read = counter(way).map_or(0, |counter| counter.load(Ordering::Relaxed));
+        if read > 0 {
+            let _ = writeln!(text, "coll_rust report: {who}: zero copy by {name} bytes={read}");
+        }
     }
     text
 }

@@ -13,6 +13,7 @@ use super::guard;
 use super::host::take_awaited;
 use super::identity::Ticket;
 use super::kind::{Kind, Mode};
+use super::neighbor;
 use super::operation::{self, PASS};
 use super::shared::{self, quick::quick};
 use super::team::Slot;
@@ -252,7 +253,8 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
             let ticket = comm.identities.nonblocking(&call);
             // Open MPI calls these in another order on each rank.
             let in_order = !call.is_like_agreement() && shared::is_eligible(comm, &call);
-            let slot = in_order.then(|| Slot::Nonblocking(comm.team.number()));
+            let slot =
+                in_order.then(|| Slot::Nonblocking { number: comm.team.number(), late: comm.team.has_learned() });
             let synchronise = !(in_order && comm.is_shared()) && comm.synchronises(&call);
             Some(Identity { ticket: Some(ticket), slot, first_tag: ticket.first_tag, synchronise })
         }
@@ -311,9 +313,9 @@ pub(super) fn launch(
 fn abandon(comm: &Arc<Comm>, identity: Identity) {
     let of = comm.clone();
     let future = Sendable(async move {
-        if let Some(Slot::Nonblocking(number)) = identity.slot {
+        if let Some(slot @ Slot::Nonblocking { number, .. }) = identity.slot {
             let _turn = of.team.turn(number).await;
-            if let Some(team) = of.team.team(&of).await? {
+            if let Some(team) = of.team.team(&of, slot).await? {
                 team.fail();
             }
         }
@@ -338,13 +340,17 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
         return code;
     }
     // SAFETY: by the caller's promise.
-    let call = match unsafe { accept(comm, call, Mode::Blocking) } {
+    let mut call = match unsafe { accept(comm, call, Mode::Blocking) } {
         Ok(call) => call,
         Err(code) => return code,
     };
     counters::handled(call.kind, Mode::Blocking);
     if call.is_empty() || call.is_void() {
         return 0;
+    }
+    match neighbor::is_made_by_all(comm, call.kind) {
+        Ok(by_all) => call.by_all = by_all,
+        Err(code) => return code,
     }
     // Others may have come through `quick`, which counts nothing: tags and the place in flow control only matter where there is no shared
     // memory, and are taken when that is known.

@@ -6,7 +6,7 @@ use super::glue::{
 };
 use super::glue::{ompi_communicator_t, ompi_request_t};
 use super::guard::{guard, guard_or};
-use super::{counters, engine, persistent, placement, startup};
+use super::{counters, engine, network, persistent, placement, startup};
 use crate::topo::{Locality, show};
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
@@ -122,7 +122,7 @@ fn introduce(comm: &Comm) {
     if !(config.show.hierarchy || config.show.dot) {
         return;
     }
-    let (Ok(cards), Ok(network)) = (comm::everybody(comm), comm::network()) else {
+    let (Ok(cards), Ok(network)) = (comm::everybody(comm), network::network()) else {
         startup::print("coll/rust: the hierarchy cannot be shown: some processes have not said where they are");
         return;
     };

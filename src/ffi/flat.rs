@@ -13,34 +13,68 @@ use crate::algo::{Stage, allgather, alltoall, gather, reduce_scatter, scan, scat
 use crate::endpoint::{Endpoint, Error, Rank, Result, Tag};
 use crate::pattern::lengths::Lengths;
 use crate::select::{Allgather, Alltoall, Gather, ReduceScatter, Scan, Scatter, Whole};
+use crate::shm::node::Node;
 use crate::topo::Level;
 use smallvec::SmallVec;
 
 /// Runs a call by the algorithm that the parameters, or the facts, say.
-pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let ranks: SmallVec<[Rank; 64]> = (0..ep.size()).collect();
     let whole = whole(comm, call)?;
     let level = if whole.shape.nodes > 1 { Level::Cluster } else { Level::Node };
     let stage = &Stage::new(ep, &ranks, ep.rank() as usize, Tag { lane: 0, phase: 0, level: level.index() });
     let config = comm.config();
     match call.kind {
-        Kind::Gather => gather(stage, comm, call, config.gather.choose(&whole)).await,
-        Kind::Gatherv => gather(stage, comm, call, config.gatherv.choose(&whole)).await,
-        Kind::Scatter => scatter(stage, comm, call, config.scatter.choose(&whole)).await,
-        Kind::Scatterv => scatter(stage, comm, call, config.scatterv.choose(&whole)).await,
-        Kind::Allgather => allgather(stage, comm, call, config.allgather.choose(&whole)).await,
-        Kind::Allgatherv => allgather(stage, comm, call, config.allgatherv.choose(&whole)).await,
-        Kind::Alltoall => alltoall(stage, comm, call, config.alltoall.choose(&whole)).await,
-        Kind::Alltoallv => alltoall(stage, comm, call, config.alltoallv.choose(&whole)).await,
-        Kind::Alltoallw => alltoall(stage, comm, call, config.alltoallw.choose(&whole)).await,
-        Kind::ReduceScatter => reduce_scatter(stage, comm, call, config.reduce_scatter.choose(&whole)).await,
-        Kind::ReduceScatterBlock => reduce_scatter(stage, comm, call, config.reduce_scatter_block.choose(&whole)).await,
-        Kind::Scan => scan(stage, comm, call, Ends::Inclusive, config.scan.choose(&whole)).await,
-        Kind::Exscan => scan(stage, comm, call, Ends::Exclusive, config.exscan.choose(&whole)).await,
+        Kind::Gather => gather(stage, comm, call, node, config.gather.choose(&whole)).await,
+        Kind::Gatherv => gather(stage, comm, call, node, config.gatherv.choose(&whole)).await,
+        Kind::Scatter => scatter(stage, comm, call, node, config.scatter.choose(&whole)).await,
+        Kind::Scatterv => scatter(stage, comm, call, node, config.scatterv.choose(&whole)).await,
+        Kind::Allgather => allgather(stage, comm, call, node, config.allgather.choose(&whole)).await,
+        Kind::Allgatherv => allgather(stage, comm, call, node, config.allgatherv.choose(&whole)).await,
+        Kind::Alltoall => alltoall(stage, comm, call, node, config.alltoall.choose(&whole)).await,
+        Kind::Alltoallv => alltoall(stage, comm, call, node, config.alltoallv.choose(&whole)).await,
+        Kind::Alltoallw => alltoall(stage, comm, call, node, config.alltoallw.choose(&whole)).await,
+        Kind::ReduceScatter => reduce_scatter(stage, comm, call, node, config.reduce_scatter.choose(&whole)).await,
+        Kind::ReduceScatterBlock => {
+            reduce_scatter(stage, comm, call, node, config.reduce_scatter_block.choose(&whole)).await
+        }
+        Kind::Scan => scan(stage, comm, call, node, Ends::Inclusive, config.scan.choose(&whole)).await,
+        Kind::Exscan => scan(stage, comm, call, node, Ends::Exclusive, config.exscan.choose(&whole)).await,
         Kind::Allreduce | Kind::Barrier | Kind::Bcast | Kind::Reduce => Err(UNSUPPORTED),
         Kind::NeighborAllgather | Kind::NeighborAllgatherv => Err(UNSUPPORTED),
         Kind::NeighborAlltoall | Kind::NeighborAlltoallv | Kind::NeighborAlltoallw => Err(UNSUPPORTED),
     }
+}
+
+/// Whether what an operation with blocks, or a prefix reduction, does within each of several nodes may go through shared memory: its algorithm
+/// leaves that open. The same on all ranks.
+pub fn shares_in_nodes(comm: &Comm, call: &Call) -> bool {
+    let config = comm.config();
+    // In shared memory, values are combined in another order than by messages.
+    let any_order = !(call.kind.reduces() && config.reproducible);
+    let Ok(whole) = whole(comm, call) else { return false };
+    // An algorithm that is asked for by name is taken at its word.
+    let chosen = config.algorithm(call.kind).is_shared_within_node();
+    let gather = |choice| matches!(choice, Gather::Hierarchical) || (chosen && matches!(choice, Gather::Linear(_)));
+    let scatter = |choice| matches!(choice, Scatter::Hierarchical) || (chosen && matches!(choice, Scatter::Linear(_)));
+    let alltoall = |choice| matches!(choice, Alltoall::Hierarchical | Alltoall::Spread);
+    let leaves_it = || match call.kind {
+        Kind::Gather => gather(config.gather.choose(&whole)),
+        Kind::Gatherv => gather(config.gatherv.choose(&whole)),
+        Kind::Scatter => scatter(config.scatter.choose(&whole)),
+        Kind::Scatterv => scatter(config.scatterv.choose(&whole)),
+        Kind::Allgather => config.allgather.choose(&whole) == Allgather::Hierarchical,
+        Kind::Allgatherv => config.allgatherv.choose(&whole) == Allgather::Hierarchical,
+        Kind::Alltoall => alltoall(config.alltoall.choose(&whole)),
+        Kind::Alltoallv => alltoall(config.alltoallv.choose(&whole)),
+        Kind::Alltoallw => alltoall(config.alltoallw.choose(&whole)),
+        Kind::ReduceScatter => config.reduce_scatter.choose(&whole) == ReduceScatter::Hierarchical,
+        Kind::ReduceScatterBlock => config.reduce_scatter_block.choose(&whole) == ReduceScatter::Hierarchical,
+        Kind::Scan => config.scan.choose(&whole) == Scan::Hierarchical,
+        Kind::Exscan => config.exscan.choose(&whole) == Scan::Hierarchical,
+        _ => false,
+    };
+    any_order && comm.levels(call.kind).is_auto() && leaves_it()
 }
 
 /// What all ranks know of a call.
@@ -61,7 +95,13 @@ fn lengths(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Option<Lengths> {
     call.block().map(|block| Lengths::equal(block, stage.size()))
 }
 
-async fn gather(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algorithm: Gather) -> Result<()> {
+async fn gather(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    algorithm: Gather,
+) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let all = call.receive.as_ref().map(HostBlocks::new);
     let role = match (&all, &own) {
@@ -71,15 +111,22 @@ async fn gather(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algor
     };
     let root = call.root as usize;
     match algorithm {
+        Gather::Linear(posts) if node.is_some() => joined::gather_at_once(stage, comm, call, node, role, posts).await,
         Gather::Linear(posts) => gather::linear::linear(stage, root, role, posts).await,
         Gather::Knomial(radix) => {
             gather::knomial::knomial(stage, root, role, lengths(stage, call).as_ref(), radix).await
         }
-        Gather::Hierarchical => joined::gather(stage.ep(), comm, call).await,
+        Gather::Hierarchical => joined::gather(stage.ep(), comm, call, node).await,
     }
 }
 
-async fn scatter(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algorithm: Scatter) -> Result<()> {
+async fn scatter(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    algorithm: Scatter,
+) -> Result<()> {
     let all = call.send.as_ref().map(HostBlocks::new);
     let own = call.receive.as_ref().map(|side| side.stream());
     let role = match (&all, &own) {
@@ -89,36 +136,49 @@ async fn scatter(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algo
     };
     let root = call.root as usize;
     match algorithm {
+        Scatter::Linear(posts) if node.is_some() => joined::scatter_at_once(stage, comm, call, node, role, posts).await,
         Scatter::Linear(posts) => scatter::linear::linear(stage, root, role, posts).await,
         Scatter::Knomial(radix) => {
             scatter::knomial::knomial(stage, root, role, lengths(stage, call).as_ref(), radix).await
         }
-        Scatter::Hierarchical => joined::scatter(stage.ep(), comm, call).await,
+        Scatter::Hierarchical => joined::scatter(stage.ep(), comm, call, node).await,
     }
 }
 
-async fn allgather(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algorithm: Allgather) -> Result<()> {
+async fn allgather(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    algorithm: Allgather,
+) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let (own, all) = (own.as_ref(), HostBlocks::new(needed(&call.receive)?));
     match algorithm {
         Allgather::Linear(posts) => allgather::linear::linear(stage, own, &all, posts).await,
         Allgather::Ring => allgather::ring::ring(stage, own, &all).await,
         Allgather::NeighborExchange => allgather::neighbor_exchange::neighbor_exchange(stage, own, &all).await,
-        Allgather::RecursiveDoubling => allgather::recursive_doubling::recursive_doubling(stage, own, &all).await,
+        Allgather::RecursiveDoubling => joined::doubling(stage, comm, call, own, &all).await,
         Allgather::Bruck => allgather::bruck::bruck(stage, own, &all).await,
-        Allgather::Hierarchical => joined::allgather(stage.ep(), comm, call).await,
+        Allgather::Hierarchical => joined::allgather(stage.ep(), comm, call, node).await,
     }
 }
 
-async fn alltoall(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, algorithm: Alltoall) -> Result<()> {
+async fn alltoall(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    algorithm: Alltoall,
+) -> Result<()> {
     let out = call.send.as_ref().map(HostBlocks::new);
     let (out, into) = (out.as_ref(), HostBlocks::new(needed(&call.receive)?));
     match algorithm {
         Alltoall::Linear(posts) => alltoall::linear::linear(stage, out, &into, posts).await,
         Alltoall::Pairwise => alltoall::pairwise::pairwise(stage, out, &into).await,
         Alltoall::Bruck(radix) => alltoall::bruck::bruck(stage, out, &into, radix).await,
-        Alltoall::Spread => joined::alltoall(stage.ep(), comm, call, true).await,
-        Alltoall::Hierarchical => joined::alltoall(stage.ep(), comm, call, false).await,
+        Alltoall::Spread => joined::alltoall(stage.ep(), comm, call, node, true).await,
+        Alltoall::Hierarchical => joined::alltoall(stage.ep(), comm, call, node, false).await,
     }
 }
 
@@ -126,6 +186,7 @@ async fn reduce_scatter(
     stage: &Stage<'_, HostEndpoint>,
     comm: &Comm,
     call: &Call,
+    node: Option<Node<'_>>,
     algorithm: ReduceScatter,
 ) -> Result<()> {
     let lengths = &match call.kind {
@@ -142,16 +203,23 @@ async fn reduce_scatter(
             reduce_scatter::recursive_halving::recursive_halving(stage, mine, lengths, target).await
         }
         ReduceScatter::Ring => reduce_scatter::ring::ring(stage, mine, lengths, target).await,
-        ReduceScatter::Hierarchical => joined::reduce_scatter(stage.ep(), comm, call, lengths).await,
+        ReduceScatter::Hierarchical => joined::reduce_scatter(stage.ep(), comm, call, node, lengths).await,
     }
 }
 
-async fn scan(stage: &Stage<'_, HostEndpoint>, comm: &Comm, call: &Call, ends: Ends, algorithm: Scan) -> Result<()> {
+async fn scan(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    ends: Ends,
+    algorithm: Scan,
+) -> Result<()> {
     match algorithm {
         Scan::Linear => scan::linear::linear(stage, ends, call.operand(), call.result()).await,
         Scan::RecursiveDoubling => {
             scan::recursive_doubling::recursive_doubling(stage, ends, call.operand(), call.result()).await
         }
-        Scan::Hierarchical => joined::scan(stage.ep(), comm, call).await,
+        Scan::Hierarchical => joined::scan(stage.ep(), comm, call, node).await,
     }
 }

@@ -264,6 +264,15 @@ impl Endpoint for HostEndpoint {
 }
 
 impl HostEndpoint {
+    /// What `future` gives, which posts here; after an error, when nothing that it posted is in flight any more.
+    pub async fn settled<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        let result = future.await;
+        if result.is_err() {
+            self.settle().await;
+        }
+        result
+    }
+
     /// After an error: cancels the receives and waits until nothing is in flight, so that the caller may give the user's buffers
     /// back. A send to a process that is gone may never end: after [`PATIENCE`] what is left is left.
     pub async fn settle(&self) {

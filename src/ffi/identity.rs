@@ -262,7 +262,7 @@ impl Identities {
     /// Makes of the bits for what this rank uses those for what any rank uses.
     fn agree(&self, comm: &Comm, used: &mut [u8]) -> std::result::Result<(), i32> {
         let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), self.blocking(Kind::Barrier));
-        engine::drive(union(&ep, used), || None).map_err(operation::code)
+        engine::drive(ep.settled(union(&ep, used)), || None).map_err(operation::code)
     }
 }
 

@@ -2,20 +2,23 @@
 
 use super::call::Call;
 use super::comm::{Comm, PlanRef};
-use super::data::HostBlocks;
+use super::data::{HostBlocks, HostStream};
 use super::host::HostEndpoint;
 use super::kind::Kind;
 use super::operation::{Amount, UNSUPPORTED, job, needed};
+use crate::algo::Stage;
+use crate::algo::allgather::recursive_doubling::recursive_doubling;
 use crate::algo::data::Role;
 use crate::algo::scan::Scan;
-use crate::endpoint::{Error, Result};
+use crate::endpoint::{Blocks, Error, Result, Stream, Tag};
 use crate::hier::allgather::{self, Exchange};
 use crate::hier::gather::Tree;
 use crate::hier::reduce_scatter::{self, Halves};
 use crate::hier::scan::Prefix;
-use crate::hier::{Job, alltoall, gather, scan, scatter};
+use crate::hier::{Job, alltoall, gather, inside, scan, scatter};
 use crate::pattern::lengths::Lengths;
 use crate::select::segment_size;
+use crate::shm::node::Node;
 use crate::topo::{Level, LevelSpec, SWITCH_LAYERS};
 
 /// From so many bytes on Gather and Scatter run in segments of so many.
@@ -47,7 +50,7 @@ fn moved(call: &Call, segment: usize) -> Amount {
 }
 
 /// Gather, Gatherv.
-pub async fn gather(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+pub async fn gather(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let all = call.receive.as_ref().map(HostBlocks::new);
     let role = match (&all, &own) {
@@ -56,12 +59,12 @@ pub async fn gather(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
         (None, None) => return Err(UNSUPPORTED),
     };
     let plan = plan(comm, call, true, true)?;
-    let job = job(ep, &plan, comm, moved(call, rooted_segment(call)));
+    let job = Job { node, ..job(ep, &plan, comm, moved(call, rooted_segment(call))) };
     gather::gather(&job, comm.parts(&plan), &Tree::auto, call.block(), call.root, &role).await
 }
 
 /// Scatter, Scatterv.
-pub async fn scatter(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+pub async fn scatter(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let all = call.send.as_ref().map(HostBlocks::new);
     let own = call.receive.as_ref().map(|side| side.stream());
     let role = match (&all, &own) {
@@ -70,8 +73,36 @@ pub async fn scatter(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> 
         (None, None) => return Err(UNSUPPORTED),
     };
     let plan = plan(comm, call, true, true)?;
-    let job = job(ep, &plan, comm, moved(call, rooted_segment(call)));
+    let job = Job { node, ..job(ep, &plan, comm, moved(call, rooted_segment(call))) };
     scatter::scatter(&job, comm.parts(&plan), &Tree::auto, call.block(), &role).await
+}
+
+/// Gather and Gatherv with a message from each rank of another node, and through the shared memory of the root's.
+pub async fn gather_at_once<S: Stream, B: Blocks>(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    role: Role<'_, S, B>,
+    posts: usize,
+) -> Result<()> {
+    let plan = plan(comm, call, true, true)?;
+    let job = Job { node, ..job(stage.ep(), &plan, comm, moved(call, usize::MAX)) };
+    inside::gather(&job, stage, call.root, role, call.block(), posts).await
+}
+
+/// Scatter and Scatterv, likewise.
+pub async fn scatter_at_once<S: Stream, B: Blocks>(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    role: Role<'_, S, B>,
+    posts: usize,
+) -> Result<()> {
+    let plan = plan(comm, call, true, true)?;
+    let job = Job { node, ..job(stage.ep(), &plan, comm, moved(call, usize::MAX)) };
+    inside::scatter(&job, stage, call.root, role, call.block(), posts).await
 }
 
 fn rooted_segment(call: &Call) -> usize {
@@ -79,7 +110,7 @@ fn rooted_segment(call: &Call) -> usize {
 }
 
 /// Allgather, Allgatherv.
-pub async fn allgather(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+pub async fn allgather(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let all = HostBlocks::new(needed(&call.receive)?);
     let plan = plan(comm, call, true, false)?;
@@ -87,20 +118,36 @@ pub async fn allgather(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()
     let bytes = call.bytes().unwrap_or(usize::MAX);
     let segment = segment_size(bcast.segment_size, bytes, comm.size() as usize, plan.shape, true);
     let job = job(ep, &plan, comm, moved(call, segment));
-    let job = Job { window: job.window.min(BOTH_WAYS), ..job };
+    let job = Job { node, window: job.window.min(BOTH_WAYS), ..job };
     let specs = allgather::Specs { trees: &Tree::auto, exchange: &Exchange::auto, bcast: &bcast.algorithm };
     allgather::allgather(&job, comm.parts(&plan), &specs, own.as_ref(), &all).await
 }
 
+/// Allgather, Allgatherv by recursive doubling, from the topmost level down where there is such an order, else in the order of `stage`.
+pub async fn doubling(
+    stage: &Stage<'_, HostEndpoint>,
+    comm: &Comm,
+    call: &Call,
+    own: Option<&HostStream>,
+    all: &HostBlocks<'_>,
+) -> Result<()> {
+    let plan = comm.plan(call.kind, false, None).map_err(Error::Mpi)?;
+    if !plan.shape.even {
+        return recursive_doubling(stage, own, all).await;
+    }
+    let tag = Tag { lane: 0, phase: 0, level: Level::Cluster.index() };
+    allgather::side_by_side(stage.ep(), comm.parts(&plan), tag, own, all).await
+}
+
 /// Alltoall, Alltoallv, Alltoallw; `spread`: with a message for each pair of ranks.
-pub async fn alltoall(ep: &HostEndpoint, comm: &Comm, call: &Call, spread: bool) -> Result<()> {
+pub async fn alltoall(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>, spread: bool) -> Result<()> {
     let out = call.send.as_ref().map(HostBlocks::new);
     let (out, into) = (out.as_ref(), HostBlocks::new(needed(&call.receive)?));
     let plan = plan(comm, call, false, false)?;
-    let job = job(ep, &plan, comm, moved(call, usize::MAX));
+    let job = Job { node, ..job(ep, &plan, comm, moved(call, usize::MAX)) };
     let parts = comm.parts(&plan);
     match spread {
-        true => alltoall::spread(&job, parts, out, &into).await,
+        true => alltoall::spread(&job, parts, call.block(), out, &into).await,
         false => alltoall::alltoall(&job, parts, &Tree::auto, call.block(), out, &into).await,
     }
 }
@@ -117,21 +164,27 @@ fn combined(comm: &Comm, call: &Call, count: usize, plan: &PlanRef<'_>, chain: b
 }
 
 /// Reduce_scatter, Reduce_scatter_block.
-pub async fn reduce_scatter(ep: &HostEndpoint, comm: &Comm, call: &Call, lengths: &Lengths) -> Result<()> {
-    let plan = comm.plan(call.kind, !call.commutative, None).map_err(Error::Mpi)?;
+pub async fn reduce_scatter(
+    ep: &HostEndpoint,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    lengths: &Lengths,
+) -> Result<()> {
+    let plan = comm.plan_over(call.kind, !call.commutative, node.is_some(), None).map_err(Error::Mpi)?;
     let mine = call.operand();
-    let job = job(ep, &plan, comm, combined(comm, call, mine.len(), &plan, false));
+    let job = Job { node, ..job(ep, &plan, comm, combined(comm, call, mine.len(), &plan, false)) };
     let reduce = &comm.config().reduce.algorithm;
     let specs = reduce_scatter::Specs { reduce, halves: &Halves::auto, trees: &Tree::auto };
     reduce_scatter::reduce_scatter(&job, comm.parts(&plan), &specs, mine, lengths, call.result()).await
 }
 
 /// Scan, Exscan.
-pub async fn scan(ep: &HostEndpoint, comm: &Comm, call: &Call) -> Result<()> {
+pub async fn scan(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let kind = if call.kind == Kind::Scan { Scan::Inclusive } else { Scan::Exclusive };
-    let plan = comm.plan(call.kind, true, None).map_err(Error::Mpi)?;
+    let plan = comm.plan_over(call.kind, true, node.is_some(), None).map_err(Error::Mpi)?;
     let mine = call.operand();
     let amount = Amount { commutative: false, ..combined(comm, call, mine.len(), &plan, true) };
-    let job = job(ep, &plan, comm, amount);
+    let job = Job { node, ..job(ep, &plan, comm, amount) };
     scan::scan(&job, &Prefix::auto, RADIX, kind, mine, call.result()).await
 }

@@ -7,6 +7,7 @@
 //! * the tags of operations ([`identity`]);
 //! * [`host`]: the endpoint over Open MPI's point-to-point layer; [`data`]: the user's buffers;
 //! * [`call`]: a call's arguments and what all ranks know of them; [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
+//! * [`smsc`]: Open MPI's means to read other processes' memory;
 //! * [`counters`]: what was done.
 
 /// Declarations made from `ompi-glue/glue.h`.
@@ -29,10 +30,13 @@ mod identity;
 mod joined;
 mod kind;
 mod neighbor;
+mod network;
 mod operation;
 mod persistent;
 mod placement;
 mod pool;
 mod shared;
+mod smsc;
 mod startup;
 mod team;
+mod times;

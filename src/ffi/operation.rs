@@ -33,7 +33,7 @@ pub fn code(error: Error) -> i32 {
         }
         Error::Fetch(errno) => {
             startup::print(&format!(
-                "coll/rust: process_vm_readv from another process' buffer, or to one's own: {}; check the buffers of the call, \
+                "coll/rust: reading or writing another process' buffer, or one's own: {}; check the buffers of the call, \
                  or set coll_rust_zero_copy to off",
                 std::io::Error::from_raw_os_error(errno)
             ));
@@ -96,7 +96,7 @@ async fn run_over(
     synchronise: bool,
 ) -> Result<()> {
     if call.kind.is_neighbor() {
-        return neighbor::run(ep, comm, call, synchronise).await;
+        return neighbor::run(ep, comm, call, node, synchronise).await;
     }
     if synchronise {
         let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
@@ -111,7 +111,7 @@ async fn run_over(
             let spec = &comm.config().barrier.algorithm;
             hier::barrier::barrier(&Job { node, ..job(ep, &plan, comm, Amount::NONE) }, spec).await
         }
-        _ => flat::run(ep, comm, call).await,
+        _ => flat::run(ep, comm, call, node).await,
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Persistent {
     _retained: Retained,
     /// `None` for an empty operation, which takes none.
     kept: Option<Kept>,
+    /// Whether it was made when it was known from how many bytes on to read others' memory.
+    late: bool,
     starts: AtomicU32,
     /// Whether a start has failed: messages of it may still come, with the tags of the next one.
     failed: Arc<AtomicBool>,
@@ -52,6 +54,7 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
         call,
         _retained: retained,
         kept,
+        late: comm.team.has_learned(),
         starts: AtomicU32::new(0),
         failed: Arc::default(),
         request: ptr::null_mut(),
@@ -85,7 +88,7 @@ pub unsafe fn restart(half: *mut c_void) -> i32 {
         }
         let identity = half.kept.map(|kept| Identity {
             ticket: None,
-            slot: kept.slot.map(Slot::Persistent),
+            slot: kept.slot.map(|number| Slot::Persistent { number, late: half.late }),
             first_tag: kept.first_tag,
             synchronise: half.call.one_way && comm::due(&half.starts, half.comm.config().flow_limit),
         });

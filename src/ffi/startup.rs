@@ -1,10 +1,10 @@
 //! Parameters, the exchange at start-up, and messages that stop the job.
 
-use super::comm::{missing, network};
 use super::counters::leak;
-use super::glue::{self, cr_param, cr_proc, ompi_communicator_t};
-use super::placement;
-use crate::params::{self, Config};
+use super::glue::{self, CR_ERR_OTHER, cr_param, cr_proc, ompi_communicator_t};
+use super::network::{missing, network};
+use super::{placement, smsc};
+use crate::params::{self, Config, ZeroCopy};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 use std::sync::OnceLock;
@@ -59,7 +59,11 @@ pub fn init() {
     CONFIG.get_or_init(|| {
         let texts = texts();
         params::check_names(std::env::vars_os().filter_map(|(k, _)| k.into_string().ok()))?;
-        params::parse(texts.iter().map(String::as_str))
+        let config = params::parse(texts.iter().map(String::as_str))?;
+        match config.shm.zero_copy == ZeroCopy::Smsc && !smsc::is_supported() {
+            true => Err(smsc::UNSUPPORTED.to_owned()),
+            false => Ok(config),
+        }
     });
     if let Ok(card) = CString::new(own_card_text()) {
         // SAFETY: a NUL-terminated string. A failure shows when somebody looks for the card.
@@ -104,6 +108,29 @@ pub fn compare(own: &str, other: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Compares the parameters of the jobs in a communicator. (Those within a job were compared when MPI started.) All ranks look at the
+/// first rank of every job, so all find the same.
+pub fn compare_jobs(names: &[cr_proc]) -> Result<(), i32> {
+    let mut firsts: Vec<(usize, &cr_proc)> = Vec::new();
+    for (rank, name) in names.iter().enumerate() {
+        if firsts.iter().all(|(_, first)| first.job != name.job) {
+            firsts.push((rank, name));
+        }
+    }
+    let card = |name| card(name).map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code });
+    let reference = card(firsts[0].1)?;
+    for &(rank, name) in &firsts[1..] {
+        if let Err(difference) = compare(&card(name)?, &reference) {
+            print(&format!(
+                "coll/rust: parameters differ between the jobs of a communicator: {difference} (here: rank {rank}; there: rank 0). \
+                 Give all jobs the same values."
+            ));
+            return Err(CR_ERR_OTHER as i32);
+        }
+    }
+    Ok(())
+}
+
 /// The card that a process of the same job has published.
 pub fn card(process: &cr_proc) -> Result<String, i32> {
     let mut text: *mut c_char = ptr::null_mut();
@@ -134,10 +161,10 @@ pub fn remark(message: &str) {
     }
 }
 
-/// Prints a message and ends the job. Processes of higher rank wait a little first: where all have the same to say, the one
-/// of the lowest rank says it, and its abort ends the others.
+/// Prints a message and ends the job. Processes of higher rank wait first: where all have the same to say, the one of the lowest rank says it, and its
+/// abort ends the others, which on a busy machine takes some hundred milliseconds.
 pub fn fatal(comm: *mut ompi_communicator_t, rank: u32, message: &str) -> ! {
-    std::thread::sleep(Duration::from_millis(150 * u64::from(rank.min(12))));
+    std::thread::sleep(Duration::from_millis(500 * u64::from(rank.min(12))));
     print(&format!("coll/rust: {message}"));
     // SAFETY: the communicator that is being set up; Open MPI ends the process here.
     unsafe { glue::cr_abort(comm, 1) };

@@ -8,12 +8,14 @@ use super::comm::{Comm, due};
 use super::data::Datatype;
 use super::glue::{self, CR_ERR_INTERN};
 use super::host::HostEndpoint;
-use super::{pool, startup};
+use super::times::{self, TIMES_BYTES};
+use super::{pool, smsc, startup};
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
-use crate::params::Shm;
+use crate::params::{Shm, ZeroCopy};
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
-use crate::shm::rates::{self, RATES_BYTES, Rates, Thresholds};
+use crate::shm::rates::Rates;
+use crate::shm::reading::{Way, Ways};
 use crate::shm::team::{Config, Team};
 use crate::sync::cores::{ROOM_BYTES, Room, take_turns};
 use crate::sync::wait::{Mode, Waiting};
@@ -21,7 +23,7 @@ use crate::topo::Level;
 use std::future::poll_fn;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
 
 /// Nonblocking operations that may be under way in shared memory at a time.
@@ -36,6 +38,8 @@ pub struct Maker {
     begun: AtomicBool,
     /// How it ended: `Ok(None)` when the processes do without.
     made: OnceLock<Result<Option<Team>>>,
+    /// Number of the way of reading whose times are to be measured, plus one; 0: nothing is.
+    untimed: AtomicUsize,
     /// Nonblocking operations that take their turns: called so far, and finished of each slot.
     next: AtomicU64,
     finished: [AtomicU64; NONBLOCKING as usize],
@@ -48,10 +52,20 @@ pub struct Maker {
 pub enum Slot {
     /// The blocking ones.
     Blocking,
-    /// The nonblocking operation of this number.
-    Nonblocking(u64),
-    /// The persistent operation that has drawn this number.
-    Persistent(u64),
+    /// A nonblocking operation.
+    Nonblocking {
+        /// Its number.
+        number: u64,
+        /// Whether the team [had learned](Maker::has_learned) when it was called.
+        late: bool,
+    },
+    /// A persistent operation.
+    Persistent {
+        /// The number that it has drawn.
+        number: u64,
+        /// Whether the team had learned when it was initialised.
+        late: bool,
+    },
 }
 
 impl Slot {
@@ -59,8 +73,16 @@ impl Slot {
     pub fn number(self) -> usize {
         match self {
             Slot::Blocking => 0,
-            Slot::Nonblocking(number) => 1 + (number % NONBLOCKING) as usize,
-            Slot::Persistent(number) => (1 + NONBLOCKING + number) as usize,
+            Slot::Nonblocking { number, .. } => 1 + (number % NONBLOCKING) as usize,
+            Slot::Persistent { number, .. } => (1 + NONBLOCKING + number) as usize,
+        }
+    }
+
+    /// Whether what the team has learned counts. The same on all ranks.
+    pub fn late(self) -> bool {
+        match self {
+            Slot::Blocking => true,
+            Slot::Nonblocking { late, .. } | Slot::Persistent { late, .. } => late,
         }
     }
 }
@@ -97,8 +119,8 @@ impl Maker {
     /// operations without. (A persistent operation counts its starts itself.)
     pub fn refuse(&self, slot: Slot, flow_limit: u32) -> bool {
         match slot {
-            Slot::Blocking | Slot::Nonblocking(_) => due(&self.refused[slot.number()], flow_limit),
-            Slot::Persistent(_) => false,
+            Slot::Blocking | Slot::Nonblocking { .. } => due(&self.refused[slot.number()], flow_limit),
+            Slot::Persistent { .. } => false,
         }
     }
 
@@ -113,18 +135,34 @@ impl Maker {
         Turn { maker: self, number }
     }
 
-    /// The team; the first caller makes it, others wait for that one.
-    pub async fn team(&self, comm: &Comm) -> Result<Option<&Team>> {
+    /// Whether the times of reading others' memory have been measured. The same on all ranks at a call: it changes in a blocking operation.
+    pub fn has_learned(&self) -> bool {
+        self.get().is_some_and(Team::has_learned)
+    }
+
+    /// Whether there is nothing to measure (any more).
+    pub fn is_settled(&self) -> bool {
+        self.untimed.load(Ordering::Acquire) == 0
+    }
+
+    /// The team, for an operation in this slot; the first caller makes it, others wait for that one.
+    ///
+    /// The first blocking operation measures, if need be. In one that is not blocking, members come from step to step when their program calls MPI,
+    /// and times would say little.
+    pub async fn team(&self, comm: &Comm, slot: Slot) -> Result<Option<&Team>> {
         if self.made.get().is_none() && !self.begun.swap(true, Ordering::AcqRel) {
             let _begun = Begun(self);
             let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), comm.identities.handshake());
-            let made = make(&ep, comm).await;
-            if made.is_err() {
-                ep.settle().await;
-            }
-            let _ = self.made.set(made);
+            let _ = self.made.set(ep.settled(make(&ep, comm, &self.untimed)).await);
         }
         let made = poll_fn(|_| self.made.get().map_or(Poll::Pending, Poll::Ready)).await;
+        if let (Slot::Blocking, Ok(Some(team))) = (slot, made)
+            && let Some(number) = self.untimed.load(Ordering::Acquire).checked_sub(1)
+        {
+            let learned = times::measure(team, number).await;
+            self.untimed.store(0, Ordering::Release);
+            learned?;
+        }
         made.as_ref().map(Option::as_ref).map_err(|&error| error)
     }
 }
@@ -141,14 +179,15 @@ impl Drop for Begun<'_> {
 
 /// The processes of the team that is being made, as one of them sees them.
 struct Members<'c> {
+    comm: &'c Comm,
     ep: &'c HostEndpoint,
     /// Ascending; the first one leads.
     ranks: Vec<Rank>,
     me: usize,
 }
 
-/// Makes the team of all processes of the communicator that are on the caller's node.
-async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
+/// Makes the team of all processes of the communicator that are on the caller's node. `untimed`: as in [`Maker`].
+async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<Option<Team>> {
     let shm = &comm.config().shm;
     // Known already. An error between the handshake and the team would leave the others alone.
     let place = comm.place().map_err(Error::Mpi)?;
@@ -157,7 +196,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
     if ranks.len() < 2 {
         return Ok(None);
     }
-    let members = Members { ep, ranks, me };
+    let members = Members { comm, ep, ranks, me };
     for attempt in 0..pool::attempts(shm) {
         if let Some(Made { group, take_turns, yields, measured }) = handshake(&members, shm, attempt).await? {
             let (cores, size) = (place.cores(), members.ranks.len());
@@ -167,8 +206,17 @@ async fn make(ep: &HostEndpoint, comm: &Comm) -> Result<Option<Team>> {
                 let how = if crowded { "which take turns on fewer" } else { "with as many" };
                 startup::remark(&format!("shared memory: {size} processes, {how} processors"));
             }
+            let way = group.way();
+            if me == 0 && shm.zero_copy != ZeroCopy::Off {
+                startup::remark(match way {
+                    Way::Cma => "shared memory: the processes can read each other's by cross memory attach",
+                    Way::Smsc => "shared memory: the processes can read each other's by smsc",
+                    Way::Nothing => "shared memory: the processes cannot read each other's (each says why)",
+                });
+            }
             let team = Team::new(Box::new(group), config(shm, size, crowded, among));
-            learn(&team, shm, measured).await?;
+            let missing = times::begin(&team, shm, way, measured);
+            untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
         }
     }
@@ -200,37 +248,17 @@ fn config(shm: &Shm, members: usize, crowded: bool, among: bool) -> Config {
     }
 }
 
-/// Tells the team what has been `measured` on this node; measures it, if nobody has, and remembers it.
-async fn learn(team: &Team, shm: &Shm, measured: Option<Rates>) -> Result<()> {
-    if team.size() < 2 || !team.memory().zero_copy() || shm.zero_copy_min.is_some() {
-        return Ok(());
-    }
-    if team.config().waiting.crowded {
-        team.set_thresholds(Thresholds::CROWDED);
-        return Ok(());
-    }
-    let rates = match measured {
-        None => rates::measure(team).await?,
-        known => known,
-    };
-    if let Some(rates) = rates {
-        MEASURED.get_or_init(|| rates);
-        team.set_thresholds(rates.thresholds(team.size()));
-    }
-    Ok(())
-}
-
-/// What the first team of the process with zero copy has measured.
-static MEASURED: OnceLock<Rates> = OnceLock::new();
-
-/// What a process reports after it has tried: whether it has attached the others, and whether it can read their memory.
+/// What a process reports after it has tried: whether it has attached the others, and whether it can read their memory: by process_vm_readv, by a
+/// component, by one that maps it.
 const ATTACHED: u8 = 1;
-const CAN_READ: u8 = 2;
+const BY_CMA: u8 = 2;
+const BY_SMSC: u8 = 8;
+const MAPS: u8 = 16;
 /// And whether it has been told to give its core away when idle: what it waits for may need that core, on another node of the same machine.
 const YIELDS: u8 = 4;
 
 /// What a process reports besides: what it may use of the node's processors, and what it knows of the node's times.
-const REPORT: usize = 1 + ROOM_BYTES + RATES_BYTES;
+const REPORT: usize = 1 + ROOM_BYTES + TIMES_BYTES;
 
 /// What a handshake gives.
 struct Made {
@@ -245,7 +273,8 @@ struct Made {
 
 /// The group, if all have attached all.
 async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<Option<Made>> {
-    let mut draft = pool::get(shm, attempt).and_then(|pool| said(pool.prepare(shm.zero_copy)));
+    let ways = ways(shm.zero_copy);
+    let mut draft = pool::get(shm, attempt).and_then(|pool| said(pool.prepare(ways)));
     let hello = draft.as_ref().map_or(Hello::UNABLE, Draft::hello);
     let phase = 4 * attempt as u8;
     let hellos = allgather::<HELLO_BYTES>(members, phase, hello).await?;
@@ -256,28 +285,51 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
         && said(draft.attach(members.me, &hellos)).is_some()
     {
         status |= ATTACHED;
-        if shm.zero_copy && said(draft.probe_zero_copy()).is_some() {
-            status |= CAN_READ;
+        if ways.cma && said(draft.probe_cma()).is_some() {
+            status |= BY_CMA;
+        }
+        let find = |member: usize| smsc::endpoint(members.comm, ways, members.ranks[member]);
+        if let Some(component) = ways.smsc
+            && said(draft.probe_smsc(find)).is_some()
+        {
+            status |= if component.maps() { BY_SMSC | MAPS } else { BY_SMSC };
         }
     }
     let mut report = [0; REPORT];
     report[0] = status;
     report[1..=ROOM_BYTES].copy_from_slice(&Room::own().encode());
-    report[1 + ROOM_BYTES..].copy_from_slice(&MEASURED.get().copied().unwrap_or_default().encode());
+    report[1 + ROOM_BYTES..].copy_from_slice(&times::known());
     let reports = allgather(members, phase + 2, report).await?;
-    let agreed = reports.iter().fold(ATTACHED | CAN_READ, |all, report| all & report[0]);
+    let agreed = reports.iter().fold(u8::MAX, |all, report| all & report[0]);
     let Some(draft) = draft else { return Ok(None) };
     if agreed & ATTACHED == 0 {
         draft.give_up();
         return Ok(None);
     }
     // It is attached, so this cannot fail.
-    let group = draft.confirm(agreed & CAN_READ != 0).map_err(|_| Error::Mpi(CR_ERR_INTERN as i32))?;
+    let way = Way::choose(agreed & BY_CMA != 0, agreed & BY_SMSC != 0, agreed & MAPS != 0);
+    let group = draft.confirm(way).map_err(|_| Error::Mpi(CR_ERR_INTERN as i32))?;
     let room = |report: &[u8; REPORT]| report[1..].first_chunk().map(Room::decode);
     let rooms: Vec<_> = reports.iter().filter_map(room).collect();
     let yields = reports.iter().any(|report| report[0] & YIELDS != 0);
-    let measured = reports.iter().filter_map(|report| report.last_chunk()).find_map(Rates::decode);
+    let measured = reports.iter().filter_map(|report| report.last_chunk()).find_map(|known| times::of(way, known));
     Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, measured }))
+}
+
+/// The ways of reading others' memory that the parameter allows here.
+fn ways(wanted: ZeroCopy) -> Ways {
+    match (wanted, smsc::component()) {
+        (ZeroCopy::Auto, smsc) => Ways { cma: true, smsc },
+        (ZeroCopy::Smsc, smsc @ Some(_)) => Ways { cma: false, smsc },
+        (ZeroCopy::Smsc, None) => {
+            startup::remark(
+                "shared memory: Open MPI has selected no component of smsc that could read other processes' memory",
+            );
+            Ways::NONE
+        }
+        (ZeroCopy::Cma, _) => Ways::CMA,
+        (ZeroCopy::Off, _) => Ways::NONE,
+    }
 }
 
 /// What succeeded; a failure is told at verbose level 2.
@@ -288,7 +340,7 @@ fn said<T>(result: std::result::Result<T, crate::shm::failure::Failure>) -> Opti
 /// Everybody's bytes, everywhere, in the order of the members: gathered by the first, which sends all of them to all. Two phases.
 /// Cost: 2 (p − 1) messages; (p − 1) · n bytes up, (p − 1) · p · n down.
 async fn allgather<const N: usize>(members: &Members<'_>, phase: u8, mine: [u8; N]) -> Result<Vec<[u8; N]>> {
-    let Members { ep, ranks, me } = members;
+    let Members { ep, ranks, me, .. } = members;
     let size = ranks.len();
     let level = Level::Node.index();
     let [up, down] = [phase, phase + 1].map(|phase| Tag { lane: 0, phase, level });

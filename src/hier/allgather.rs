@@ -17,16 +17,17 @@
 //! levels at once are ours.
 
 use super::bcast::down;
-use super::gather::{Choose, Up};
 use super::parts::{Parts, led, split};
 use super::pieces::{Piece, Pieces, cuts};
+use super::rooted::{Choose, Walk, Way};
 use super::{Job, lanes::lanes, phase};
+use crate::algo::Stage;
 use crate::algo::allgather::{
     bruck::bruck, linear::linear, neighbor_exchange::neighbor_exchange, recursive_doubling::recursive_doubling,
     ring::ring,
 };
 use crate::algo::data::{Block, Grouped, Members, Several, transfer};
-use crate::endpoint::{Blocks, Endpoint, Result, Stream, TempBuffer};
+use crate::endpoint::{Blocks, Endpoint, Rank, Result, Stream, Tag, TempBuffer};
 use crate::select::{Bcast, Facts, Spec};
 use crate::topo::Group;
 
@@ -106,15 +107,15 @@ where
     let (below, top) = split(job);
     let (inner, last) = below.split_at(led(below));
     let len = |rank| into.len(rank);
-    let up = Up { job, parts, choose: specs.trees, lane: 0, range: 0..size, known: Some(&len) };
-    up.collect(inner, into, own, |group| parts.ranks(group, &up.range)).await?;
+    let up = Walk::whole(job, parts, specs.trees, Way::Up, Some(&len));
+    up.lead(inner, into, own, |group| parts.ranks(group, &up.range)).await?;
     match own {
         _ if !inner.is_empty() => {
             let members = Members::List(parts.own());
-            up.hand_in(last, &Several { ep, blocks: into, members }).await?;
+            up.follow(last, &Several { ep, blocks: into, members }).await?;
         }
-        Some(own) => up.hand_in(last, own).await?,
-        None => up.hand_in(last, &Block { blocks: into, member: me }).await?,
+        Some(own) => up.follow(last, own).await?,
+        None => up.follow(last, &Block { blocks: into, member: me }).await?,
     }
     // Who leads ranks has its own block in place now.
     let own = if inner.is_empty() { own } else { None };
@@ -139,6 +140,24 @@ where
         Ok(())
     })
     .await
+}
+
+/// Gathers everybody's data in everybody's `into` by [`recursive_doubling`], from the topmost group down: what crosses it is each rank's own block, and
+/// what a node sends or receives no more than with leaders, in messages of all its ranks at the same time. No rank waits for a leader.
+///
+/// Cost: log₂ p messages per rank. Requirements: an order in [`Parts::across`].
+/// Source: Träff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, CLUSTER 2020.
+pub async fn side_by_side<E: Endpoint, S: Stream, B: Blocks>(
+    ep: &E,
+    parts: &Parts,
+    tag: Tag,
+    own: Option<&S>,
+    into: &B,
+) -> Result<()> {
+    let groups = parts.across();
+    let members: Vec<Rank> = groups.iter().map(|&[rank]| rank as Rank).collect();
+    let me = members.iter().position(|&rank| rank == ep.rank()).unwrap_or_default();
+    recursive_doubling(&Stage::new(ep, &members, me, tag), own, &Grouped { ep, blocks: into, groups }).await
 }
 
 /// A segment on its way.

@@ -18,9 +18,9 @@
 //! Source: Träff, Rougier: MPI collectives and datatypes for hierarchical all-to-all communication, EuroMPI/ASIA 2014; Kumar et al.:
 //! Optimization of all-to-all communication on the Blue Gene/L, ICPP 2008, for spreading.
 
-use super::gather::{Choose, Known, Up};
+use super::inside;
 use super::parts::{Parts, led, split};
-use super::scatter::Down;
+use super::rooted::{Choose, Known, Walk, Way};
 use super::{Job, phase};
 use crate::algo::Stage;
 use crate::algo::alltoall::linear::linear;
@@ -77,8 +77,8 @@ async fn through<E: Endpoint, O: Blocks, I: Blocks>(
     let len = |_| size * lens.equal;
     let known = equal.and(Some::<&Known<'_>>(&len));
     if inner.is_empty() && top.is_none() {
-        ways.up(known).hand_in(last, &row).await?;
-        return ways.down(known).take(last, &column).await;
+        ways.up(known).follow(last, &row).await?;
+        return ways.down(known).follow(last, &column).await;
     }
 
     // A row for each rank below: its blocks, by member of the topmost group.
@@ -90,16 +90,16 @@ async fn through<E: Endpoint, O: Blocks, I: Blocks>(
     if inner.is_empty() {
         read(ep, &row, 0, leaving.span())?;
     }
-    up.collect(inner, &all, Some(&row), |group| parts.places(group, &up.range)).await?;
+    up.lead(inner, &all, Some(&row), |group| parts.places(group, &up.range)).await?;
     let columns = Lengths::each((0..own.len()).map(|place| lens.received(place, parts)));
     let down = ways.down(known);
     let Some(group) = top else {
-        up.hand_in(last, &Plain { ep, span: leaving.span() }).await?;
+        up.follow(last, &Plain { ep, span: leaving.span() }).await?;
         drop(leaving);
         let arriving = ep.temp(columns.total())?;
-        down.take(last, &Plain { ep, span: arriving.span() }).await?;
+        down.follow(last, &Plain { ep, span: arriving.span() }).await?;
         let all = Packed { ep, span: arriving.span(), lengths: &columns };
-        return down.hand_out(inner, &all, Some(&column), |group| parts.places(group, &down.range)).await;
+        return down.lead(inner, &all, Some(&column), |group| parts.places(group, &down.range)).await;
     };
 
     // Chunks: what one rank below sends to the ranks below one member.
@@ -134,7 +134,7 @@ async fn through<E: Endpoint, O: Blocks, I: Blocks>(
     if inner.is_empty() {
         return write_stream(ep, &Block { blocks: &all, member: 0 }, &column);
     }
-    down.hand_out(inner, &all, Some(&column), |group| parts.places(group, &down.range)).await
+    down.lead(inner, &all, Some(&column), |group| parts.places(group, &down.range)).await
 }
 
 fn write_stream<E: Endpoint, S: Stream, T: Stream>(ep: &E, from: &S, to: &T) -> Result<()> {
@@ -155,15 +155,13 @@ struct Ways<'j, 'a, E, F> {
 
 impl<'j, 'a, E: Endpoint, F: Choose> Ways<'j, 'a, E, F> {
     /// The way up of a row per rank; `known`: their lengths.
-    fn up(&self, known: Option<&'j Known<'j>>) -> Up<'j, 'a, E, F> {
-        let range = 0..self.job.ep.size() as usize;
-        Up { job: self.job, parts: self.parts, choose: self.choose, lane: 0, range, known }
+    fn up(&self, known: Option<&'j Known<'j>>) -> Walk<'j, 'a, E, F> {
+        Walk::whole(self.job, self.parts, self.choose, Way::Up, known)
     }
 
     /// The way down of a column per rank; `known`: their lengths.
-    fn down(&self, known: Option<&'j Known<'j>>) -> Down<'j, 'a, E, F> {
-        let range = 0..self.job.ep.size() as usize;
-        Down { job: self.job, parts: self.parts, choose: self.choose, lane: 0, range, known }
+    fn down(&self, known: Option<&'j Known<'j>>) -> Walk<'j, 'a, E, F> {
+        Walk::whole(self.job, self.parts, self.choose, Way::Down, known)
     }
 
     /// Tells the leaders the lengths of what is sent and received below them.
@@ -181,8 +179,8 @@ impl<'j, 'a, E: Endpoint, F: Choose> Ways<'j, 'a, E, F> {
         let len = |_| record;
         let up = Ways { ..*self }.up(Some(&len));
         let packed = Packed { ep, span: all.span(), lengths: &lengths };
-        up.collect(self.inner, &packed, Some(&mine), |group| self.parts.places(group, &up.range)).await?;
-        up.hand_in(self.last, &Plain { ep, span: all.span() }).await?;
+        up.lead(self.inner, &packed, Some(&mine), |group| self.parts.places(group, &up.range)).await?;
+        up.follow(self.last, &Plain { ep, span: all.span() }).await?;
         Ok(Table { equal: 0, rows: all.get().into_vec(), size })
     }
 }
@@ -258,10 +256,12 @@ impl<E: Endpoint> Blocks for Columns<'_, E> {
 }
 
 /// Sends block i of `out` to rank i, and receives block i of `into` from there, each with a message of its own, in an order
-/// that takes a rank of every member of the topmost group in turn. `out` is none where the blocks to send lie in `into`.
+/// that takes a rank of every member of the topmost group in turn; but within a node through its shared memory. `out` is none where the blocks
+/// to send lie in `into`; `equal`: the length of all blocks, where they have the same one.
 pub async fn spread<E: Endpoint, O: Blocks, I: Blocks>(
     job: &Job<'_, E>,
     parts: &Parts,
+    equal: Option<usize>,
     out: Option<&O>,
     into: &I,
 ) -> Result<()> {
@@ -272,6 +272,5 @@ pub async fn spread<E: Endpoint, O: Blocks, I: Blocks>(
     let members: Vec<Rank> = ranks.iter().map(|&[rank]| rank as Rank).collect();
     let Some(me) = members.iter().position(|&rank| rank == ep.rank()) else { return alone(ep, out, into) };
     let tag = Tag { lane: 0, phase: phase::TOP, level: Level::Cluster.index() };
-    let out = out.map(|out| Grouped { ep, blocks: out, groups: &ranks });
-    linear(&Stage::new(ep, &members, me, tag), out.as_ref(), &Grouped { ep, blocks: into, groups: &ranks }, POSTS).await
+    inside::exchange(job, &Stage::new(ep, &members, me, tag), &ranks, (out, into), equal, POSTS).await
 }

@@ -62,7 +62,10 @@ pub async fn synchronise<E: Endpoint>(job: &Job<'_, E>) -> Result<()> {
 async fn arrive_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> Result<bool> {
     let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) else { return Ok(false) };
     let Some(turn) = node.open(0, 0).await? else { return Ok(false) };
-    shm::barrier::arrive(turn, group.leader).await?;
+    match node.tree_of(group.leader, 0) {
+        Some(tree) => shm::tree::arrive(turn, tree).await?,
+        None => shm::barrier::arrive(turn, group.leader).await?,
+    }
     Ok(true)
 }
 
@@ -70,6 +73,9 @@ async fn arrive_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, gro
 async fn release_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> Result<bool> {
     let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) else { return Ok(false) };
     let Some(turn) = node.open(0, 0).await? else { return Ok(false) };
-    shm::barrier::release(turn, group.leader).await?;
+    match node.tree_of(group.leader, 0) {
+        Some(tree) => shm::tree::release(turn, tree).await?,
+        None => shm::barrier::release(turn, group.leader).await?,
+    }
     Ok(true)
 }

@@ -51,7 +51,11 @@ pub(super) async fn down<E: Endpoint>(
             let alone = segments(total, job.segment) == 1;
             let zero_copy = if alone { node.zero_copy().bcast } else { usize::MAX };
             // What is reduced has no gaps, where there is shared memory for it.
-            shm::bcast::bcast(turn, group.leader, &data.bytes(), zero_copy).await?;
+            let data = data.bytes();
+            match node.tree_from(group.leader, data.len(), zero_copy) {
+                Some(tree) => shm::tree::bcast(turn, tree, &data).await?,
+                None => shm::bcast::bcast(turn, group.leader, &data, zero_copy).await?,
+            }
             continue;
         }
         let stage = job.stage(group, lane, phase::DOWN);

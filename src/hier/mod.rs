@@ -17,13 +17,17 @@ pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
 pub mod gather;
+pub mod inside;
 pub mod lanes;
+pub mod neighbor;
 pub mod parts;
 pub mod pieces;
 pub mod reduce;
 pub mod reduce_scatter;
+mod rooted;
 pub mod scan;
 pub mod scatter;
+pub mod tree;
 
 use crate::algo::Stage;
 use crate::endpoint::{Endpoint, Tag};

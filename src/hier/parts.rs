@@ -21,6 +21,7 @@ pub struct Parts {
     own: Vec<usize>,
     top: Vec<Vec<usize>>,
     order: Vec<usize>,
+    across: Vec<[usize; 1]>,
 }
 
 impl Parts {
@@ -37,6 +38,7 @@ impl Parts {
         let top = hierarchy.levels().last().map_or_else(Vec::new, |&level| hierarchy.parts(level, None));
         parts.top = top.iter().map(|part| numbers(part)).collect();
         parts.order = parts.top.concat();
+        parts.across = hierarchy.across().into_iter().map(|rank| [rank as usize]).collect();
         parts
     }
 
@@ -55,7 +57,7 @@ impl Parts {
             let place = |rank: &usize| own.partition_point(|other| other < rank);
             of.places = of.ranks.iter().map(|part| part.iter().map(place).collect()).collect();
         }
-        Parts { groups: found, own, top: Vec::new(), order: Vec::new() }
+        Parts { groups: found, own, top: Vec::new(), order: Vec::new(), across: Vec::new() }
     }
 
     /// The ranks that the caller stands for, ascending: those below the groups that it leads, or itself.
@@ -71,6 +73,11 @@ impl Parts {
     /// All ranks, member after member of the topmost group.
     pub fn order(&self) -> &[usize] {
         &self.order
+    }
+
+    /// All ranks, in the order of [`Hierarchy::across`]; empty where there is none.
+    pub fn across(&self) -> &[[usize; 1]] {
+        &self.across
     }
 
     /// Of a group's members the ranks within `range`.

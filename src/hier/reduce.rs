@@ -64,7 +64,10 @@ pub(super) async fn up<'a, E: Endpoint>(
                 true if value.owned => value.span,
                 true => work.take(true)?,
             };
-            shm::reduce::reduce(turn, leader, &combine, value.span, output).await?;
+            match node.tree_of(leader, value.span.len() * combine.size()) {
+                Some(tree) => shm::tree::reduce(turn, tree, &combine, value.span, output).await?,
+                None => shm::reduce::reduce(turn, leader, &combine, value.span, output).await?,
+            }
             if group.me != leader {
                 work.give(value);
                 return Ok(None);

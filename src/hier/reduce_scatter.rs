@@ -12,10 +12,9 @@
 //! Requirements: none.
 //! Source: Kurnosov 2023 (coll/tcl) for the levels; the reduce-scatter on top is ours.
 
-use super::gather::Choose;
 use super::parts::{Parts, led, split};
 use super::reduce::{reduce, settle};
-use super::scatter::Down;
+use super::rooted::{Choose, Walk, Way};
 use super::{Job, phase};
 use crate::algo::data::{Packed, Plain};
 use crate::algo::reduce::Value;
@@ -80,7 +79,7 @@ where
     F: Choose,
     X: Fn(&Facts) -> Halves + Sync,
 {
-    let (ep, size) = (job.ep, job.ep.size() as usize);
+    let ep = job.ep;
     if job.groups.is_empty() {
         settle(ep, Value::borrowed(mine), target);
         return Ok(());
@@ -92,7 +91,7 @@ where
     let (inner, last) = below.split_at(led(below));
     let up = Job { groups: below, ..*job };
     let len = |rank| lengths.len(rank);
-    let down = Down { job, parts, choose: specs.trees, lane: 0, range: 0..size, known: Some(&len) };
+    let down = Walk::whole(job, parts, specs.trees, Way::Down, Some(&len));
     let own = Plain { ep, span: target };
     let sum = match top {
         Some(_) if !inner.is_empty() => Some(ep.temp(mine.len())?),
@@ -102,13 +101,13 @@ where
         reduce(&up, specs.reduce, Value::borrowed(mine), sum.as_ref().map(TempBuffer::span)).await?;
     }
     if inner.is_empty() && top.is_none() {
-        return down.take(last, &own).await;
+        return down.follow(last, &own).await;
     }
     let blocks = Lengths::each(parts.own().iter().map(|&rank| lengths.len(rank)));
     let result = if inner.is_empty() { None } else { Some(ep.temp(blocks.total())?) };
     let into = result.as_ref().map_or(target, TempBuffer::span);
     match top {
-        None => down.take(last, &Plain { ep, span: into }).await?,
+        None => down.follow(last, &Plain { ep, span: into }).await?,
         Some(group) => {
             let value = sum.as_ref().map_or(mine, TempBuffer::span);
             let ordered = arrange(ep, parts, lengths, value)?;
@@ -125,7 +124,7 @@ where
         }
     }
     let all = Packed { ep, span: into, lengths: &blocks };
-    down.hand_out(inner, &all, Some(&own), |group| parts.places(group, &down.range)).await
+    down.lead(inner, &all, Some(&own), |group| parts.places(group, &down.range)).await
 }
 
 /// The vector in the order of [`Parts::order`]; none where it is in it.

@@ -4,6 +4,9 @@
 //! Groups must be of consecutive ranks (a hierarchy built with `ordered`; where the placement is another one, that is one group of all
 //! ranks in rank order). Large vectors are cut into segments, [`lanes`] of which are under way at a time.
 //!
+//! Within a node that shares memory the total is a reduction to the leader, and what each has before it an exclusive scan, in which what comes
+//! before the node counts as a part of the leader's own.
+//!
 //! Cost, of n units: at each level below the topmost one message up and one down for each member that is no leader, n units each;
 //! on top what an exclusive scan costs: recursive doubling ⌈log₂ h⌉ steps among h members; linear h − 1 steps and messages.
 //! Memory, of a segment: a vector for each child in the trees and up to six.
@@ -15,8 +18,10 @@ use super::parts::split;
 use super::{Job, lanes::lanes, phase};
 use crate::algo::reduce::{Value, Work};
 use crate::algo::scan::{Scan, linear::linear, recursive_doubling::recursive_doubling, tree};
-use crate::endpoint::{Endpoint, Result, Span};
+use crate::endpoint::{Endpoint, Error, Result, Span};
 use crate::select::Facts;
+use crate::shm::op as shm;
+use crate::topo::Group;
 
 /// What the members of the topmost group do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +71,13 @@ pub async fn scan<E: Endpoint>(
     .await
 }
 
+/// What the way up leaves for the way down.
+enum Risen {
+    Tree(tree::Risen),
+    /// Through shared memory, of this value.
+    InNode(Value),
+}
+
 /// A segment on its way.
 struct Way<'j, 'a, E> {
     job: &'j Job<'a, E>,
@@ -88,7 +100,7 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
         let mut value = Value::borrowed(mine);
         let mut risen = Vec::with_capacity(below.len());
         for group in below {
-            let (sum, state) = tree::rise(&job.stage(group, lane, phase::UP), value, work, radix).await?;
+            let (sum, state) = self.rise(group, value, work).await?;
             risen.push((group, state));
             value = sum.unwrap_or(value);
         }
@@ -103,8 +115,55 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
             before = (group.me > 0).then_some(Value::owned(span));
         }
         for (group, state) in risen.into_iter().rev() {
-            before = tree::sink(&job.stage(group, lane, phase::DOWN), state, before, work, radix).await?;
+            before = match state {
+                Risen::Tree(state) => {
+                    tree::sink(&job.stage(group, lane, phase::DOWN), state, before, work, radix).await?
+                }
+                Risen::InNode(value) => self.sink_in_node(group, value, before, work).await?,
+            };
         }
+        Ok(before)
+    }
+
+    /// The way up in a group: its leader gets the total.
+    async fn rise(&self, group: &'a Group, value: Value, work: &mut Work<'a, E>) -> Result<(Option<Value>, Risen)> {
+        let Way { job, lane, radix, .. } = *self;
+        if let Some(node) = job.shared(group)
+            && let Some((turn, combine)) = node.open_reduction(lane, value.span.len()).await?
+        {
+            let leads = group.me == group.leader;
+            let total = if leads { Some(work.take(false)?) } else { None };
+            shm::reduce::reduce(turn, group.leader, &combine, value.span, total.unwrap_or(Span::empty())).await?;
+            return Ok((total.map(Value::owned), Risen::InNode(value)));
+        }
+        let (sum, state) = tree::rise(&job.stage(group, lane, phase::UP), value, work, radix).await?;
+        Ok((sum, Risen::Tree(state)))
+    }
+
+    /// The way down within a node: what comes `before` the node counts as a part of the leader's own, which is the first one.
+    async fn sink_in_node(
+        &self,
+        group: &Group,
+        own: Value,
+        before: Option<Value>,
+        work: &mut Work<'a, E>,
+    ) -> Result<Option<Value>> {
+        // All have opened the same on the way up.
+        let opened = match self.job.shared(group) {
+            Some(node) => node.open_reduction(self.lane, own.span.len()).await?,
+            None => None,
+        };
+        let Some((turn, combine)) = opened else { return Err(Error::Peer) };
+        if group.me != group.leader {
+            let span = work.take(false)?;
+            shm::scan::scan(turn, true, &combine, own.span, span).await?;
+            return Ok(Some(Value::owned(span)));
+        }
+        let input = match before {
+            Some(before) => work.combine_in_order(Value::borrowed(before.span), Value::borrowed(own.span))?,
+            None => own,
+        };
+        shm::scan::scan(turn, true, &combine, input.span, Span::empty()).await?;
         Ok(before)
     }
 }

@@ -136,7 +136,9 @@ pub const TABLE: &[Param] = &[
         name: "levels",
         default: "auto",
         help: "Levels of the hierarchy of groups. auto takes every level that the machine has and that groups the processes \
-               anew. A level above the node, or within it, brings the node level with it.",
+               anew. A level above the node, or within it, brings the node level with it. In shared memory, \
+               short Bcast, Reduce and Allreduce, and Barrier, go along the levels inside the node that are listed, if their algorithm is shm; with \
+               auto along NUMA nodes, if two of them have two processes or more each.",
         level: 2,
         accepted: levels_text,
         set: |c, t| LevelSpec::parse(t).map(|v| c.levels = v),
@@ -316,17 +318,19 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "zero_copy",
         default: "auto",
-        help: "Whether processes of a node read large messages from each other's memory (cross memory attach, process_vm_readv). auto and \
-               cma: where it works between all of them.",
+        help: "How processes of a node read large messages from each other's memory, where it works between all of them. cma: by cross memory attach \
+               (process_vm_readv, and process_vm_writev where both sides share the work). smsc: by what Open MPI's framework smsc has selected, such as XPMEM or KNEM (Open MPI 5.0; --mca smsc chooses). auto: by smsc \
+               if that maps memory, as XPMEM does; else by cma; else by smsc. What has to be registered (KNEM) is read in Bcast, Gather and Allgather only. off: they do not.",
         level: 4,
-        accepted: || "auto, cma, off".to_owned(),
+        accepted: || "auto, cma, smsc (with Open MPI 5.0), off".to_owned(),
         set: |c, t| zero_copy(t).map(|v| c.shm.zero_copy = v),
     },
     Param {
         name: "zero_copy_min",
         default: "auto",
         help: "Messages (blocks, in operations that have them) of so many bytes are read from the other's memory. auto: for each operation as \
-               measured by the first communicator of the process that can; where processes take turns on the cores, 64k in Scatter, and never elsewhere.",
+               measured by the first blocking operation on the first communicator of the process that can; before that, and where processes take turns \
+               on the cores, 64k in Scatter, and never elsewhere.",
         level: 5,
         accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
         set: |c, t| size(t).map(|v| c.shm.zero_copy_min = v),

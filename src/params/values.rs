@@ -1,6 +1,6 @@
 //! What values may look like.
 
-use super::ShmBacking;
+use super::{ShmBacking, ZeroCopy};
 use crate::topo::LevelSpec;
 
 pub(super) fn integer(text: &str, from: i64, to: i64) -> Result<i64, String> {
@@ -64,10 +64,12 @@ pub(super) fn backing(text: &str) -> Result<ShmBacking, String> {
     }
 }
 
-pub(super) fn zero_copy(text: &str) -> Result<bool, String> {
+pub(super) fn zero_copy(text: &str) -> Result<ZeroCopy, String> {
     match text.trim() {
-        "auto" | "cma" => Ok(true),
-        "off" => Ok(false),
+        "auto" => Ok(ZeroCopy::Auto),
+        "cma" => Ok(ZeroCopy::Cma),
+        "smsc" => Ok(ZeroCopy::Smsc),
+        "off" => Ok(ZeroCopy::Off),
         _ => Err("no such way".to_owned()),
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Every member finds its part from the neighbourhoods of the members of its own node: all edges of the two nodes have an end there.
 
-use super::neighborhood::{Edge, Neighbors};
+use super::neighborhood::Neighbors;
 use std::collections::BTreeMap;
 
 /// What a member hands to a leader of its node and gets from it, for one other node.
@@ -80,9 +80,7 @@ impl Bundles {
         nodes.retain(|_, (out, into)| out.len() + into.len() >= least.max(1));
         let own = local.iter().find(|(member, _)| *member == me).map(|(_, neighbors)| neighbors.clone());
         let mut plain = own.unwrap_or_default();
-        let stays = |edge: &Edge| !nodes.contains_key(&node(edge.peer));
-        plain.destinations.retain(stays);
-        plain.sources.retain(stays);
+        plain.retain(|edge| !nodes.contains_key(&node(edge.peer)));
         let mut bundles = Bundles { plain, ..Bundles::default() };
         for (there, (mut out, mut into)) in nodes {
             // Edges of the same ends keep the order in which they are matched.

@@ -51,6 +51,21 @@ impl Neighbors {
         edges.for_each(|edge| edge.peer = number(edge.peer));
     }
 
+    /// Leaves out the edges with others that are not to be kept.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Edge) -> bool) {
+        self.destinations.retain(&mut keep);
+        self.sources.retain(&mut keep);
+    }
+
+    /// The edges with some others and with itself, then the rest.
+    pub fn split(&self, mut is_inside: impl FnMut(usize) -> bool) -> [Neighbors; 2] {
+        let (mut inside, mut rest) = (self.clone(), self.clone());
+        inside.retain(|edge| is_inside(edge.peer));
+        rest.retain(|edge| !is_inside(edge.peer));
+        rest.own.clear();
+        [inside, rest]
+    }
+
     /// Whom it has edges with, in any order.
     pub fn peers(&self) -> impl Iterator<Item = usize> {
         self.destinations.iter().chain(&self.sources).map(|edge| edge.peer)

@@ -5,18 +5,29 @@
 
 use super::Whole;
 
-/// A message over the network, and one within the node: round numbers of the size that btl/tcp and btl/vader show.
-const NETWORK: usize = 4000;
-const MEMORY: usize = 600;
+/// To send or to receive a message over the network, and one within the node: half of what `ci/test-nodes.sh --costs` shows for both, with btl/tcp
+/// (4.5 to 6.7 µs in four runs) and btl/vader (0.33 µs).
+const NETWORK: usize = 3100;
+const MEMORY: usize = 165;
 /// Until who waited for a message has sent the next one on: what every further level costs an operation with a root. (In Alltoall
-/// everybody waits for everybody anyway.)
-const HOP: usize = 10_000;
+/// everybody waits for everybody anyway.) The same command's `way`: 8 to 21 µs between nodes, 2 to 5 µs within one whose processes are not bound.
+const HOP: usize = 12_000;
 /// Bytes copied in a nanosecond.
 const COPIED: usize = 4;
 
 /// Whether there are groups with leaders: several nodes, with several processes on some or with switches between them.
 pub fn has_leaders(whole: &Whole) -> bool {
     whole.shape.nodes > 1 && !whole.shape.flat
+}
+
+/// Up to so many bytes in all, blocks of Allgather go side by side: measured (docs/measurements.md).
+const SIDE_BY_SIDE: usize = 128 << 10;
+
+/// Whether an allgather is [recursive doubling](crate::hier::allgather::side_by_side) over the whole communicator, where it is even: every step costs a rank one
+/// message, where leaders cost a message up for each rank of the node, one for each step between nodes, and the way down. What is
+/// large gains more from segments that are on all levels at once.
+pub fn is_side_by_side(whole: &Whole) -> bool {
+    whole.shape.even && whole.bytes.is_some_and(|bytes| bytes <= SIDE_BY_SIDE)
 }
 
 /// Whether the blocks of Gather or Scatter go through leaders: the root has a message for each node and not for each process, and a
@@ -38,10 +49,11 @@ pub fn is_exchanged_through_leaders(whole: &Whole, block: usize) -> bool {
         return false;
     }
     let each = ranks.div_ceil(nodes);
-    let apart = (ranks - each) * NETWORK + (each - 1) * MEMORY;
+    // Each is sent, and one received.
+    let apart = 2 * ((ranks - each) * NETWORK + (each - 1) * MEMORY);
     // Into the leader's buffer, out of it in another order, and through memory once more each time.
     let copied = block.saturating_mul(4 * each * ranks) / COPIED;
-    let together = 2 * (each - 1) * MEMORY + (nodes - 1) * NETWORK + copied;
+    let together = 2 * (each - 1) * MEMORY + 2 * (nodes - 1) * NETWORK + copied;
     together < apart
 }
 
@@ -55,7 +67,7 @@ mod tests {
         Whole {
             operation: Operation::Alltoall,
             members: nodes * each,
-            shape: Shape { nodes, flat: nodes == 1 || each == 1, crowded: false },
+            shape: Shape { nodes, flat: nodes == 1 || each == 1, crowded: false, even: false },
             block: Some(block),
             bytes: Some(nodes * each * block),
             commutative: true,
@@ -78,6 +90,17 @@ mod tests {
         for (nodes, each) in [(2, 2), (4, 8), (64, 36)] {
             assert!((limit(nodes, each)..40).all(|i| !together(nodes, each, 1 << i)));
         }
+    }
+
+    #[test]
+    fn short_blocks_of_even_communicators_go_side_by_side() {
+        let even = |block, even| {
+            let mut whole = whole(4, 2, block);
+            whole.shape.even = even;
+            is_side_by_side(&whole)
+        };
+        assert!(even(4 << 10, true) && !even(4 << 10, false) && !even(256 << 10, true));
+        assert!(!is_side_by_side(&Whole { bytes: None, ..whole(4, 2, 8) }));
     }
 
     #[test]

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn segments() {
-        let shape = Shape { nodes: 4, flat: false, crowded: false };
+        let shape = Shape { nodes: 4, flat: false, crowded: false, even: false };
         assert_eq!(segment_size(Some(0), 1 << 30, 8, shape, true), usize::MAX);
         assert_eq!(segment_size(Some(4096), 1 << 30, 8, shape, true), 4096);
         assert_eq!(segment_size(None, 100, 8, shape, true), usize::MAX);
@@ -175,7 +175,7 @@ mod tests {
             };
             let mut chosen = Vec::new();
             for bits in 0..8_u32 {
-                for members in 2..=70 {
+                for members in 2..=70_usize {
                     for size in [
                         None,
                         Some(0),
@@ -186,7 +186,8 @@ mod tests {
                         Some((32 << 10) + 1),
                         Some(1 << 20),
                     ] {
-                        let shape = Shape { nodes: 1 + (bits as usize & 1), flat: bits & 1 == 0, crowded: false };
+                        let even = bits & 1 == 1 && members.is_power_of_two();
+                        let shape = Shape { nodes: 1 + (bits as usize & 1), flat: bits & 1 == 0, crowded: false, even };
                         for &operation in A::OPERATIONS {
                             let (commutative, reproducible) = (bits & 2 == 0, bits & 4 == 0);
                             let block = size.filter(|_| operation.has_equal_blocks());

@@ -35,6 +35,8 @@ impl<A: Family> Spec<A> {
         }
         if A::PER_LEVEL {
             text += ", or a list such as node:ALGORITHM,switch:ALGORITHM";
+        } else if Self::may_share() {
+            text += ", or node:shm and another one for the rest, after a comma";
         }
         let mut numbers: Vec<Argument> = Vec::new();
         rows.iter().filter_map(|row| row.argument).for_each(|argument| {
@@ -59,6 +61,7 @@ impl<A: Family> Spec<A> {
     /// Whether the operations of the family can go through shared memory within each of several nodes.
     fn may_share() -> bool {
         matches!(A::OPERATIONS, [Operation::Bcast | Operation::Reduce | Operation::Allreduce | Operation::Barrier])
+            || A::OPERATIONS.iter().all(|operation| operation.is_neighbor())
     }
 
     /// What the parameter says for a level, if anything.
@@ -264,6 +267,9 @@ mod tests {
         }
         assert!(Spec::<Bcast>::parse("switch:shm").unwrap_err().contains("level node"));
         assert!(Spec::<crate::select::Gather>::parse("shm").is_err());
+        let spec = Spec::<crate::select::Neighbor>::parse("node:shm,aggregated").unwrap();
+        assert!(spec.names_shm() && spec.at(Level::Cluster) == Some(crate::select::Neighbor::Aggregated(32)));
+        assert!(Spec::<crate::select::Neighbor>::parse("node:direct").is_err());
     }
 
     #[test]

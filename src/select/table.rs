@@ -304,8 +304,7 @@ family! {
         auto: auto::neighbor, of Whole;
     /// [`crate::algo::neighbor::direct`], so many messages at a time
     "direct" => Direct(usize = EDGES);
-    /// [`crate::algo::neighbor::aggregated`] on Cartesian and graph communicators, elsewhere [`crate::algo::neighbor::direct`]; so many
-    /// messages at a time to neighbours without bundles
+    /// [`crate::algo::neighbor::aggregated`]; so many messages at a time to neighbours without bundles
     "aggregated" => Aggregated(usize = EDGES);
 }
 

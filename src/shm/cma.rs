@@ -1,38 +1,65 @@
-//! Reading another process' private memory: cross memory attach, process_vm_readv(2).
+//! Reading and writing another process' private memory: cross memory attach, process_vm_readv(2) and process_vm_writev(2).
 
 use std::io;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::backing::random;
 use super::failure::Failure;
 
-/// A random number in private memory, which peers read to see whether they can.
-static SECRET: OnceLock<[u8; 16]> = OnceLock::new();
+/// Bytes of the number that peers probe with.
+pub const SECRET: usize = 16;
+/// A random number in private memory, at which peers see whether they can read it, and write it: they write what it is.
+static NUMBER: [AtomicU64; SECRET / 8] = [const { AtomicU64::new(0) }; SECRET / 8];
+static DRAWN: OnceLock<[u8; SECRET]> = OnceLock::new();
 
 /// Address and contents of the caller's number that peers probe with; `None` when the system gives no random bytes.
-pub fn secret() -> Option<(u64, [u8; 16])> {
-    if SECRET.get().is_none() {
+pub fn secret() -> Option<(u64, [u8; SECRET])> {
+    if DRAWN.get().is_none() {
         let bytes = random().ok()?;
-        SECRET.get_or_init(|| bytes);
+        DRAWN.get_or_init(|| {
+            for (word, part) in NUMBER.iter().zip(bytes.as_chunks::<8>().0) {
+                word.store(u64::from_ne_bytes(*part), Ordering::Relaxed);
+            }
+            bytes
+        });
     }
-    SECRET.get().map(|bytes| (bytes.as_ptr().addr() as u64, *bytes))
+    DRAWN.get().map(|bytes| (NUMBER.as_ptr().addr() as u64, *bytes))
 }
 
-/// Copies `bytes` at address `from` of process `pid` to `to`: all of them, or an error. Linux cuts a transfer short at 2 GiB, at a
-/// page that is not there, and wherever else it likes; what is missing is asked for again.
+/// Copies `bytes` at address `from` of process `pid` to `to`: all of them, or an error.
 ///
 /// # Safety
 /// `to` holds so many bytes.
 pub unsafe fn read(pid: i32, from: u64, to: *mut u8, bytes: usize) -> io::Result<()> {
+    // SAFETY: the kernel writes what `to` holds, and checks the other side.
+    completely(to, from, bytes, |local, remote| unsafe { libc::process_vm_readv(pid, local, 1, remote, 1, 0) })
+}
+
+/// Copies `bytes` at `from` to address `to` of process `pid`: all of them, or an error, perhaps after some.
+///
+/// # Safety
+/// `from` holds so many bytes.
+pub unsafe fn write(pid: i32, from: *const u8, to: u64, bytes: usize) -> io::Result<()> {
+    let from = from.cast_mut();
+    // SAFETY: the kernel reads what `from` holds, and checks the other side.
+    completely(from, to, bytes, |local, remote| unsafe { libc::process_vm_writev(pid, local, 1, remote, 1, 0) })
+}
+
+/// Linux cuts a transfer short at 2 GiB, at a page that is not there, and wherever else it likes; what is missing is asked for again.
+fn completely(
+    near: *mut u8,
+    far: u64,
+    bytes: usize,
+    call: impl Fn(*const libc::iovec, *const libc::iovec) -> isize,
+) -> io::Result<()> {
     let mut done = 0;
     while done < bytes {
-        let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: bytes - done };
-        let remote = libc::iovec { iov_base: (from as usize).wrapping_add(done) as *mut _, iov_len: bytes - done };
-        // SAFETY: `local` lies in the caller's `bytes` bytes at `to`; the kernel checks the remote side.
-        let got = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
-        match got {
+        let local = libc::iovec { iov_base: near.wrapping_add(done).cast(), iov_len: bytes - done };
+        let remote = libc::iovec { iov_base: (far as usize).wrapping_add(done) as *mut _, iov_len: bytes - done };
+        match call(&local, &remote) {
             0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-            1.. => done += got as usize,
+            moved @ 1.. => done += moved as usize,
             _ => {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {
@@ -44,17 +71,20 @@ pub unsafe fn read(pid: i32, from: u64, to: *mut u8, bytes: usize) -> io::Result
     Ok(())
 }
 
-/// Whether the private memory of process `pid` can be read: reads its number at `address`, and compares. (A refused ptrace, a
-/// filter of system calls, another user name space: EPERM or ENOSYS. Another PID name space: ESRCH, or somebody else's memory.)
-pub fn probe(pid: i32, address: u64, secret: [u8; 16]) -> Result<(), Failure> {
-    let mut got = [0; 16];
-    // SAFETY: `got` holds 16 bytes.
+/// Whether the private memory of process `pid` can be read and written: reads its number at `address`, compares, and writes the same. (A refused
+/// ptrace, a filter of system calls, another user name space: EPERM or ENOSYS. Another PID name space: ESRCH, or somebody else's
+/// memory.)
+pub fn probe(pid: i32, address: u64, secret: [u8; SECRET]) -> Result<(), Failure> {
+    let mut got = [0; SECRET];
+    // SAFETY: `got` holds so many bytes.
     unsafe { read(pid, address, got.as_mut_ptr(), got.len()) }
         .map_err(|e| Failure::of(format!("process_vm_readv from process {pid}"), e))?;
     if got != secret {
         return Err(Failure::new(format!("process_vm_readv from process {pid} read the memory of another process")));
     }
-    Ok(())
+    // SAFETY: `got` holds 16 bytes. The other process has a word of that number there, which nobody gives another value.
+    unsafe { write(pid, got.as_ptr(), address, got.len()) }
+        .map_err(|e| Failure::of(format!("process_vm_writev to process {pid}"), e))
 }
 
 #[cfg(all(test, not(miri)))]
@@ -62,12 +92,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_all_of_it() {
+    fn moves_all_of_it() {
         let from: Vec<u8> = (0..3_000_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
         let mut to = vec![0; from.len()];
         let pid = std::process::id() as i32;
         // SAFETY: `to` is as long as `from`.
         unsafe { read(pid, from.as_ptr().addr() as u64, to.as_mut_ptr(), from.len()) }.unwrap();
+        assert!(from == to);
+        to.fill(0);
+        // SAFETY: as above, the other way.
+        unsafe { write(pid, from.as_ptr(), to.as_mut_ptr().addr() as u64, from.len()) }.unwrap();
         assert!(from == to);
     }
 
@@ -76,6 +110,11 @@ mod tests {
         let (address, secret) = secret().unwrap();
         let pid = std::process::id() as i32;
         assert!(probe(pid, address, secret).is_ok());
+        assert_eq!(super::secret(), Some((address, secret)));
+        // What can be read only.
+        static FIXED: [u8; 16] = [7; 16];
+        let unwritable = probe(pid, FIXED.as_ptr().addr() as u64, FIXED).unwrap_err();
+        assert!(unwritable.to_string().contains("process_vm_writev"), "{unwritable}");
         assert_eq!(probe(pid, 1, secret).unwrap_err().errno(), Some(libc::EFAULT));
         assert_eq!(probe(i32::MAX, address, secret).unwrap_err().errno(), Some(libc::ESRCH));
         let other = [1u8; 16];
@@ -97,6 +136,9 @@ mod tests {
         let mut to = [0; 200];
         // SAFETY: `to` holds 200 bytes.
         let error = unsafe { read(std::process::id() as i32, start as u64, to.as_mut_ptr(), 200) }.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+        // SAFETY: as above.
+        let error = unsafe { write(std::process::id() as i32, to.as_ptr(), start as u64, 200) }.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
     }
 }

@@ -23,6 +23,10 @@ pub struct Config {
     pub short: usize,
     /// Reductions share the work from so many bytes on; those to a root only among more than two members.
     pub shared_work_min: usize,
+    /// The shortest piece of a message that goes one way, unless a fragment is shorter; a multiple of 64.
+    pub piece_min: usize,
+    /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
+    pub divided_min: usize,
     /// Copies of so many bytes to the user's buffer bypass the cache, where the whole operation moves at least as many.
     pub bypass_min: usize,
     /// How to wait.
@@ -39,6 +43,8 @@ impl Default for Config {
             sets: 2,
             short: SHORT,
             shared_work_min: 8192,
+            piece_min: 4096,
+            divided_min: 8192,
             bypass_min: usize::MAX,
             waiting: Waiting::default(),
             first_op: 1,

@@ -2,33 +2,51 @@
 //!
 //! The way of a group; messages are the caller's business:
 //!
-//! 1. `draft = pool.prepare(zero_copy)`, or [`Hello::UNABLE`] where that fails;
+//! 1. `draft = pool.prepare(ways)`, or [`Hello::UNABLE`] where that fails;
 //! 2. every member sends `draft.hello()` to all others;
-//! 3. `draft.attach(me, &hellos)` maps what is new, and `draft.probe_zero_copy()` tries to read the others' private memory;
+//! 3. `draft.attach(me, &hellos)` maps what is new, and `draft.probe_cma()` and `draft.probe_smsc(..)` try to read the others' private memory;
 //! 4. the members agree: all have attached, or not; all have probed successfully, or not;
-//! 5. `draft.confirm(zero_copy)` makes the [`Group`] on all of them, or `draft.give_up()` ends it on all of them.
+//! 5. `draft.confirm(way)` makes the [`Group`] on all of them, or `draft.give_up()` ends it on all of them.
 //!
 //! A draft that is dropped (an error of a message, after which nobody knows what the others do) keeps its page for ever; the page says
 //! that the member has failed, to those that may have confirmed.
 
+use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::cma;
 use super::failure::Failure;
+use super::keys::{self, Keys};
 use super::layout::Control;
-use super::locator::{HELLO_BYTES, Hello};
+use super::locator::{HELLO_BYTES, Hello, Kind};
 use super::mailbox::GroupId;
 use super::memory::{Member, Memory, Page};
 use super::peer::Peer;
-use super::pool::{Outcome, PAGE, Pool};
+use super::pool::{PAGE, Pool};
+use super::reading::{self, Way, Ways};
+use super::smsc::Endpoint;
 use crate::endpoint::{Error, Result};
 use crate::sync::shared::Ordering;
+
+/// How a draft ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All members use the group.
+    Confirmed,
+    /// No member uses it.
+    GivenUp,
+    /// Nobody knows: the memory stays taken.
+    Unknown,
+}
 
 /// A group that is being made.
 #[derive(Debug)]
 pub struct Draft {
     pool: Arc<Pool>,
     hello: Hello,
+    ways: Ways,
+    keys: Option<Keys>,
     attached: Option<Attached>,
     outcome: Outcome,
 }
@@ -47,6 +65,8 @@ struct Seat {
     start: *mut u8,
     /// Its process; `None`: the caller.
     peer: Option<Arc<Peer>>,
+    /// process_vm_readv reads its memory.
+    readable: bool,
 }
 
 // SAFETY: `start` is the address of a mapping that `peer`, or the group's pool, keeps; accesses follow `Memory`'s rules.
@@ -65,11 +85,16 @@ impl Seat {
         );
         self.start.wrapping_add(offset)
     }
+
+    /// Its page of keys, where it is [`Kind::Keyed`].
+    fn keys(&self) -> *const u8 {
+        self.at(self.hello.control + 1, PAGE)
+    }
 }
 
 impl Draft {
-    pub(super) fn new(pool: Arc<Pool>, hello: Hello) -> Draft {
-        Draft { pool, hello, attached: None, outcome: Outcome::Unknown }
+    pub(super) fn new(pool: Arc<Pool>, hello: Hello, ways: Ways, keys: Option<Keys>) -> Draft {
+        Draft { pool, hello, ways, keys, attached: None, outcome: Outcome::Unknown }
     }
 
     /// What the other members need to know.
@@ -101,39 +126,80 @@ impl Draft {
         if mine {
             let start = self.pool.address(0);
             return match hello == self.hello {
-                true => Ok(Seat { hello, start, peer: None }),
+                true => Ok(Seat { hello, start, peer: None, readable: false }),
                 false => Err(Failure::new("the caller's own hello has been changed on its way")),
             };
         }
         let peer = self.pool.attach(&hello.locator)?;
-        if !self.pool.has(hello.control, hello.group) {
+        let last = hello.control.checked_add(u32::from(hello.smsc == Kind::Keyed));
+        if !last.is_some_and(|last| self.pool.has(hello.control, hello.group) && self.pool.has(last, hello.group)) {
             return Err(Failure::new(format!("page {} and number {} cannot be", hello.control, hello.group)));
         }
-        Ok(Seat { hello, start: peer.map.start(), peer: Some(peer) })
+        Ok(Seat { hello, start: peer.map.start(), peer: Some(peer), readable: false })
     }
 
-    /// Tries to read all other members' private memory.
-    pub fn probe_zero_copy(&self) -> std::result::Result<(), Failure> {
-        let Some(Attached { me, seats }) = &self.attached else {
+    /// Tries to read all other members' private memory by process_vm_readv.
+    pub fn probe_cma(&mut self) -> std::result::Result<(), Failure> {
+        if !self.ways.cma {
+            return Err(Failure::new("process_vm_readv is not wanted"));
+        }
+        self.probe(|seat, _, address, secret| {
+            seat.readable = cma::probe(seat.hello.locator.pid, address, secret).map(|()| true)?;
+            Ok(())
+        })
+    }
+
+    /// Tries to read all other members' private memory by the component. `find` gives the component's endpoint for a member.
+    pub fn probe_smsc(&mut self, find: impl Fn(Member) -> Option<Endpoint>) -> std::result::Result<(), Failure> {
+        let kind = self.hello.smsc;
+        if kind == Kind::None {
+            return Err(Failure::new("smsc: no component can be used here"));
+        }
+        self.probe(|seat, member, address, secret| {
+            if seat.hello.smsc != kind {
+                return Err(Failure::new("smsc: it has another kind of component, or none"));
+            }
+            let Some(peer) = &seat.peer else { return Ok(()) };
+            // SAFETY: it has said that the page is there, and said hello.
+            let key = (kind == Kind::Keyed).then(|| unsafe { keys::probe_key(seat.keys()) });
+            if peer.smsc.get().is_none() {
+                let endpoint =
+                    find(member).ok_or_else(|| Failure::new("smsc: the component cannot reach the process"))?;
+                endpoint.probe(address, secret, key.as_ref())?;
+                let _ = peer.smsc.set(endpoint);
+                return Ok(());
+            }
+            peer.smsc.get().map_or(Ok(()), |endpoint| endpoint.probe(address, secret, key.as_ref()))
+        })
+    }
+
+    /// Tries something on all other members, with the address and contents of their numbers.
+    fn probe(
+        &mut self,
+        mut one: impl FnMut(&mut Seat, Member, u64, [u8; cma::SECRET]) -> std::result::Result<(), Failure>,
+    ) -> std::result::Result<(), Failure> {
+        let Some(Attached { me, seats }) = &mut self.attached else {
             return Err(Failure::new("the members' pools are not attached"));
         };
-        for (member, seat) in seats.iter().enumerate().filter(|(member, _)| member != me) {
+        let size = seats.len();
+        for (member, seat) in seats.iter_mut().enumerate().filter(|(member, _)| member != me) {
             let tried = match seat.hello.secret {
-                Some((address, secret)) => cma::probe(seat.hello.locator.pid, address, secret),
-                None => Err(Failure::new("it does not want its private memory to be read")),
+                Some((address, secret)) => one(seat, member, address, secret),
+                None => Err(Failure::new("it does not want others at its private memory")),
             };
-            tried.map_err(|failure| failure.about(format_args!("member {member} of {}", seats.len())))?;
+            tried.map_err(|failure| failure.about(format_args!("member {member} of {size}")))?;
         }
         Ok(())
     }
 
-    /// Makes the group, because all members have attached. `zero_copy`: all members' probes were successful.
-    pub fn confirm(mut self, zero_copy: bool) -> std::result::Result<Group, Failure> {
+    /// Makes the group, because all members have attached. `way`: one that all members' probes found to work.
+    pub fn confirm(mut self, way: Way) -> std::result::Result<Group, Failure> {
         let Some(Attached { me, seats }) = self.attached.take() else {
             return Err(Failure::new("a group was confirmed whose members' pools are not attached"));
         };
         self.outcome = Outcome::Confirmed;
-        Ok(Group { pool: self.pool.clone(), me, seats: seats.into(), id: self.hello.group, zero_copy })
+        let keys = self.keys.take().filter(|_| way == Way::Smsc);
+        Ok(Group { pool: self.pool.clone(), me, seats: seats.into(), id: self.hello.group, way, keys })
     }
 
     /// Ends it, because some member has not attached: no member uses the group.
@@ -160,13 +226,59 @@ pub struct Group {
     me: Member,
     seats: Box<[Seat]>,
     id: GroupId,
-    zero_copy: bool,
+    way: Way,
+    /// Where the component needs them.
+    keys: Option<Keys>,
 }
 
 impl Group {
     /// The pool of the caller's side.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// How the members read each other's private memory.
+    pub fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Reads by the component, or else by process_vm_readv, where that can reach the member: some memory cannot be mapped.
+    ///
+    /// # Safety
+    /// As for [`Memory::fetch`].
+    unsafe fn fetch_smsc(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
+        let seat = &self.seats[member];
+        let (from, key) = match self.keys {
+            None => (from, None),
+            Some(_) => {
+                // SAFETY: all members have keys, or none; the number is one that the member has exposed.
+                let (from, key) = unsafe { keys::find(seat.keys(), from) };
+                (from, Some(key))
+            }
+        };
+        let endpoint = seat.peer.as_ref().and_then(|peer| peer.smsc.get());
+        // SAFETY: by the caller's promise.
+        if endpoint.is_some_and(|endpoint| unsafe { endpoint.read(from, key.as_ref(), to, bytes) }) {
+            reading::count(Way::Smsc, bytes);
+            return Ok(());
+        }
+        match seat.readable {
+            // SAFETY: by the caller's promise.
+            true => unsafe { self.fetch_cma(member, from, to, bytes) },
+            false if self.is_dead(member) => Err(Error::Peer),
+            false => Err(Error::Fetch(libc::EFAULT)),
+        }
+    }
+
+    /// Reads by process_vm_readv.
+    ///
+    /// # Safety
+    /// As for [`Memory::fetch`].
+    unsafe fn fetch_cma(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        let read = unsafe { cma::read(self.seats[member].hello.locator.pid, from, to, bytes) };
+        reading::count(Way::Cma, bytes);
+        read.map_err(refused)
     }
 }
 
@@ -196,20 +308,56 @@ unsafe impl Memory for Group {
     }
 
     fn zero_copy(&self) -> bool {
-        self.zero_copy
+        self.way != Way::Nothing
+    }
+
+    fn registers(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    fn expose(&self, start: *const u8, bytes: usize) -> Option<NonZeroU64> {
+        match &self.keys {
+            None => NonZeroU64::new(start.addr() as u64),
+            Some(keys) => keys.expose(start, bytes),
+        }
+    }
+
+    fn conceal(&self, number: NonZeroU64) {
+        if let Some(keys) = &self.keys {
+            keys.conceal(number);
+        }
+    }
+
+    fn stores(&self) -> bool {
+        self.way == Way::Cma
     }
 
     unsafe fn fetch(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
+        match self.way {
+            // SAFETY: by the caller's promise.
+            Way::Smsc => unsafe { self.fetch_smsc(member, from, to, bytes) },
+            // SAFETY: by the caller's promise.
+            Way::Cma | Way::Nothing => unsafe { self.fetch_cma(member, from, to, bytes) },
+        }
+    }
+
+    unsafe fn store(&self, member: Member, from: *const u8, to: u64, bytes: usize) -> Result<()> {
         // SAFETY: the caller's promise.
-        let read = unsafe { cma::read(self.seats[member].hello.locator.pid, from, to, bytes) };
-        read.map_err(|error| match error.raw_os_error() {
-            Some(libc::ESRCH) | None => Error::Peer,
-            Some(errno) => Error::Fetch(errno),
-        })
+        let written = unsafe { cma::write(self.seats[member].hello.locator.pid, from, to, bytes) };
+        reading::count(Way::Cma, bytes);
+        written.map_err(refused)
     }
 
     fn is_dead(&self, member: Member) -> bool {
         self.seats[member].peer.as_ref().is_some_and(|peer| peer.is_dead())
+    }
+}
+
+/// The error of an operation that could not read or write another process' memory.
+fn refused(error: io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::ESRCH) | None => Error::Peer,
+        Some(errno) => Error::Fetch(errno),
     }
 }
 

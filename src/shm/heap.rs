@@ -137,9 +137,19 @@ unsafe impl Memory for View {
         self.shared.zero_copy
     }
 
+    fn stores(&self) -> bool {
+        self.shared.zero_copy
+    }
+
     unsafe fn fetch(&self, _member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
         // SAFETY: all members are in one process; the rest is the caller's promise.
         unsafe { std::ptr::copy(from as usize as *const u8, to, bytes) };
+        Ok(())
+    }
+
+    unsafe fn store(&self, _member: Member, from: *const u8, to: u64, bytes: usize) -> Result<()> {
+        // SAFETY: as in `fetch`.
+        unsafe { std::ptr::copy(from, to as usize as *mut u8, bytes) };
         Ok(())
     }
 

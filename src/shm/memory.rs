@@ -1,6 +1,7 @@
 //! What a team of processes shares, whoever provides it: pools of real processes, or the heap of a test.
 
 use crate::endpoint::Result;
+use std::num::NonZeroU64;
 
 /// A member of a team, by its place in the group.
 pub type Member = usize;
@@ -27,11 +28,28 @@ pub unsafe trait Memory: Send + Sync {
     fn view(&self, member: Member, page: Page, bytes: usize) -> *const u8;
     /// Whether members can read each other's private memory; the same for all members.
     fn zero_copy(&self) -> bool;
+    /// Whether others can only read what is exposed to them.
+    fn registers(&self) -> bool {
+        false
+    }
+    /// Lets the others read `bytes` at `start`: what they are to give to [`fetch`](Memory::fetch) as address. `None`: they cannot, for want of memory.
+    fn expose(&self, start: *const u8, _bytes: usize) -> Option<NonZeroU64> {
+        NonZeroU64::new(start.addr() as u64)
+    }
+    /// Nobody reads any more what got this number from [`expose`](Memory::expose).
+    fn conceal(&self, _number: NonZeroU64) {}
+    /// Whether they can write it, too; the same for all members.
+    fn stores(&self) -> bool;
     /// Copies `bytes` at address `from` in another member's private memory to `to`, completely.
     ///
     /// # Safety
     /// `to` holds so many bytes; the member keeps its memory unchanged meanwhile.
     unsafe fn fetch(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()>;
+    /// Copies `bytes` at `from` to address `to` in another member's private memory, completely.
+    ///
+    /// # Safety
+    /// `from` holds so many bytes; the member keeps its memory, and does not look at it meanwhile.
+    unsafe fn store(&self, member: Member, from: *const u8, to: u64, bytes: usize) -> Result<()>;
     /// Whether a member's process is known to be dead. Slow: asked after long waits only.
     fn is_dead(&self, member: Member) -> bool;
 }

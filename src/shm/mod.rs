@@ -2,7 +2,8 @@
 //!
 //! * Memory: every process has a [`pool`], from which it leases pages for its groups; others map it for reading only ([`backing`], [`alloc`],
 //!   [`budget`], [`locator`], [`peer`]). A [`group`] is made by a handshake, and its pages are free again when all members have said so
-//!   ([`mailbox`]). [`cma`] reads other processes' private memory.
+//!   ([`mailbox`]). How other processes' private memory is read and written: [`reading`]; by the system's means ([`cma`]), or by the MPI
+//!   library's ([`smsc`], [`keys`]).
 //! * Protocol: the members of a group are a [`team`]; a sequence of operations runs on a stream of it, each operation a [`turn`]. What stands
 //!   where, and how words count: [`layout`].
 //! * Operations: [`op`], one file each; [`node`] is how an operation of several nodes gets at them.
@@ -18,6 +19,7 @@ mod copy;
 pub mod failure;
 pub mod group;
 pub mod heap;
+pub mod keys;
 pub mod layout;
 pub mod locator;
 pub mod mailbox;
@@ -28,5 +30,7 @@ pub mod peer;
 pub mod pool;
 pub mod rates;
 pub mod reach;
+pub mod reading;
+pub mod smsc;
 pub mod team;
 pub mod turn;

@@ -5,7 +5,9 @@
 //! then no member uses it.
 
 use super::layout::LINE;
+use super::memory::Member;
 use super::op::Combine;
+use super::op::tree::{self, Tree};
 use super::rates::Thresholds;
 use super::team::Team;
 use super::turn::Turn;
@@ -18,18 +20,39 @@ pub struct Node<'a> {
     slot: usize,
     zero_copy: Thresholds,
     combine: Option<&'a dyn Combine>,
+    tree: Option<&'a Tree>,
 }
 
 impl<'a> Node<'a> {
     /// For an operation that has this slot of the team to itself. From `zero_copy` bytes on, data are read from another process's
     /// memory; `combine` says how elements are combined, where they are. The same on all members.
     pub fn new(team: &'a Team, slot: usize, zero_copy: Thresholds, combine: Option<&'a dyn Combine>) -> Node<'a> {
-        Node { team, slot, zero_copy, combine }
+        Node { team, slot, zero_copy, combine, tree: None }
+    }
+
+    /// The same, which works along a tree; the same one on all members.
+    pub fn along(self, tree: Option<&'a Tree>) -> Node<'a> {
+        Node { tree, ..self }
+    }
+
+    /// The tree for a reduction of so many bytes to `leader`, or for a barrier that it leads, if there is one.
+    pub fn tree_of(&self, leader: Member, bytes: usize) -> Option<&'a Tree> {
+        self.tree.filter(|tree| tree.root() == leader && tree::suits_reduction(self.team, bytes))
+    }
+
+    /// The tree for a broadcast of so many bytes from `leader`, who lets others read its memory from `zero_copy` bytes on, if there is one.
+    pub fn tree_from(&self, leader: Member, bytes: usize, zero_copy: usize) -> Option<&'a Tree> {
+        self.tree.filter(|tree| tree.root() == leader && tree::suits_bcast(self.team, bytes, zero_copy))
     }
 
     /// Number of members.
     pub fn size(&self) -> usize {
         self.team.size()
+    }
+
+    /// Bytes of a unit: of an element, where elements are combined.
+    pub fn unit(&self) -> usize {
+        self.combine.map_or(1, Combine::size)
     }
 
     /// From so many bytes on, data are read from another process's memory.

@@ -5,10 +5,12 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::backing::Mapping;
 use super::failure::Failure;
 use super::locator::{Locator, pid_space};
+use super::smsc::Endpoint;
 
 /// Another process' pool.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct Peer {
     /// All of it, for reading only.
     pub map: Mapping,
     watch: Watch,
+    /// By which a component reads its private memory; there from the first successful probe on.
+    pub(super) smsc: OnceLock<Endpoint>,
 }
 
 impl Peer {
@@ -34,7 +38,7 @@ impl Peer {
         if watch.is_dead() {
             return Err(Failure::new(format!("{} has died", owner(locator))));
         }
-        Ok(Peer { locator: locator.clone(), map, watch })
+        Ok(Peer { locator: locator.clone(), map, watch, smsc: OnceLock::new() })
     }
 
     /// Whether its process is known to be dead.

@@ -19,11 +19,13 @@ use super::backing::{Backing, Store, random};
 use super::budget::{Budget, Usage};
 use super::cma;
 use super::failure::Failure;
-use super::group::Draft;
+use super::group::{Draft, Outcome};
+use super::keys;
 use super::locator::{Hello, Locator, Place, pid_space};
 use super::mailbox::{self, Board, GroupId, Inbox, Outbox};
 use super::memory::Page;
 use super::peer::Peer;
+use super::reading::Ways;
 use crate::sync::atomic::AtomicU64;
 
 /// Bytes of a page of a pool, whatever the system's are: a control block.
@@ -141,20 +143,23 @@ impl Pool {
         self.lock().refusal.clone()
     }
 
-    /// Begins a group: leases the control block. `zero_copy`: the others may try to read this process' private memory.
-    pub fn prepare(self: &Arc<Pool>, zero_copy: bool) -> Result<Draft, Failure> {
+    /// Begins a group: leases the control block, and what `ways` of reading private memory need, which the others may try.
+    pub fn prepare(self: &Arc<Pool>, ways: Ways) -> Result<Draft, Failure> {
         let mut state = self.lock();
         self.collect(&mut state);
         state.drafts += 1;
-        let begun = self.begin(&mut state);
+        let begun = self.begin(&mut state, 1 + u32::from(keys::needed(ways)));
         drop(state);
         let (group, control) = begun.inspect_err(|_| self.settled(Outcome::Unknown, 0))?;
-        let secret = if zero_copy { cma::secret() } else { None };
-        Ok(Draft::new(self.clone(), Hello { locator: self.locator.clone(), control, group, secret }))
+        let secret = if ways.cma || ways.smsc.is_some() { cma::secret() } else { None };
+        // SAFETY: leased for the group, which keeps it longer than its keys.
+        let (smsc, keys) = unsafe { keys::begin(ways, secret, self.address(control + 1)) };
+        let hello = Hello { locator: self.locator.clone(), control, group, secret, smsc };
+        Ok(Draft::new(self.clone(), hello, ways, keys))
     }
 
-    /// A number and a control block for a new group.
-    fn begin(&self, state: &mut State) -> Result<(GroupId, Page), Failure> {
+    /// A number and so many pages, the first one a control block, for a new group.
+    fn begin(&self, state: &mut State, pages: u32) -> Result<(GroupId, Page), Failure> {
         let group = match state.vacant.pop() {
             Some(Reverse(group)) => group,
             None if state.groups.len() < mailbox::groups(self.words) as usize => {
@@ -163,8 +168,8 @@ impl Pool {
             }
             None => return Err(Failure::new(format!("{} groups at a time are the most", state.groups.len()))),
         };
-        let control = self.take(state, 1).inspect_err(|_| state.vacant.push(Reverse(group)))?;
-        state.groups[group as usize] = Some(Record { leases: vec![(control, 1)], ..Record::default() });
+        let control = self.take(state, pages).inspect_err(|_| state.vacant.push(Reverse(group)))?;
+        state.groups[group as usize] = Some(Record { leases: vec![(control, pages)], ..Record::default() });
         Ok((group, control))
     }
 
@@ -359,17 +364,6 @@ impl Drop for Pool {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.budget.give(u64::from(state.reserved.count()) * PAGE as u64);
     }
-}
-
-/// How a draft ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// All members use the group.
-    Confirmed,
-    /// No member uses it.
-    GivenUp,
-    /// Nobody knows: the memory stays taken.
-    Unknown,
 }
 
 impl State {

@@ -1,38 +1,48 @@
 //! When to read another process' memory instead of copying through shared memory: from times measured on this node.
 //!
 //! Which is faster depends on the machine: process_vm_readv pays for a system call and for every page, but moves data once; through a queue they
-//! move twice, but both sides work at the same time, and caches hand lines over without the kernel. On one machine the queue wins at every
-//! size, on another exchanges lose by it from 64 KiB on. So the first team of a process measures both with broadcasts, and later teams reuse that.
+//! move twice, but both sides work at the same time, and caches hand lines over without the kernel. Where one side would wait, both can copy between their
+//! private memories. On one machine the queue wins at every size, on another it loses from 32 KiB on. So the first team of a process measures the ways with
+//! broadcasts, in its first blocking operation, and later teams reuse that.
 
 use crate::endpoint::{Result, Span, Stream};
+use crate::shm::config::Config;
 use crate::shm::layout::BLOCKING;
 use crate::shm::op;
+use crate::shm::op::divided::{Root, share_among};
 use crate::shm::team::Team;
 use std::hint::black_box;
 use std::time::Instant;
 
 /// Sizes that are measured, in bytes.
-const SIZES: [usize; 2] = [64 << 10, 256 << 10];
-/// From so many bytes on an advantage counts that shows at each of [`SIZES`].
-const FROM: [usize; 2] = [64 << 10, 128 << 10];
+const SIZES: [usize; 3] = [16 << 10, 64 << 10, 256 << 10];
+/// From so many bytes on an advantage counts that shows at each of [`SIZES`] and at the longer ones.
+const FROM: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
 /// An advantage: this part of the other's time, in percent, for each of [`SIZES`].
-const PERCENT: [u64; 2] = [75, 90];
+const PERCENT: [u64; 3] = [85, 80, 90];
+/// Blocks of an exchange that are too long for a core's cache.
+const LONG: usize = 512 << 10;
 /// How often each is measured; the shortest time counts.
 const TRIES: usize = 3;
 
-/// Times in nanoseconds, for each of two sizes.
+/// Times of one way of copying in nanoseconds, for each of three sizes.
+pub type Times = [u32; SIZES.len()];
+
+/// The times of all ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
     /// A broadcast through the queue: everybody copies at the same time.
-    pub queue: [u32; 2],
+    pub queue: Times,
     /// A broadcast whose readers read the root's memory.
-    pub fetch: [u32; 2],
+    pub fetch: Times,
+    /// The same, where the root of two members copies half.
+    pub divided: Times,
     /// A copy within a process.
-    pub copy: [u32; 2],
+    pub copy: Times,
 }
 
 /// Bytes of [`Rates::encode`].
-pub const RATES_BYTES: usize = 24;
+pub const RATES_BYTES: usize = 4 * SIZES.len() * 4;
 
 /// From how many bytes on data are read from another process' memory, for each operation; `usize::MAX`: never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +60,9 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Where processes take turns on the cores, and times say little: the root of a scatter, which copies for all others, leaves that to
-    /// them; whatever else is copied twice needs no turns in between.
-    pub const CROWDED: Thresholds = Thresholds { scatter: 64 << 10, ..Thresholds::all(usize::MAX) };
+    /// Where nothing has been measured, or processes take turns on the cores, so that times say little: the root of a scatter, which copies for all others,
+    /// leaves that to them; whatever else is copied twice needs no turns in between.
+    pub const UNKNOWN: Thresholds = Thresholds { scatter: 64 << 10, ..Thresholds::all(usize::MAX) };
 
     /// The same for all operations.
     pub const fn all(bytes: usize) -> Thresholds {
@@ -64,7 +74,9 @@ impl Rates {
     /// As bytes, for other members.
     pub fn encode(&self) -> [u8; RATES_BYTES] {
         let mut bytes = [0; RATES_BYTES];
-        for (to, time) in bytes.chunks_exact_mut(4).zip([self.queue, self.fetch, self.copy].as_flattened()) {
+        for (to, time) in
+            bytes.chunks_exact_mut(4).zip([self.queue, self.fetch, self.divided, self.copy].as_flattened())
+        {
             to.copy_from_slice(&time.to_ne_bytes());
         }
         bytes
@@ -73,35 +85,39 @@ impl Rates {
     /// From [`Rates::encode`]; `None` where nothing has been measured.
     pub fn decode(bytes: &[u8; RATES_BYTES]) -> Option<Rates> {
         let (times, _) = bytes.as_chunks::<4>();
-        let pair = |i: usize| [times[2 * i], times[2 * i + 1]].map(u32::from_ne_bytes);
-        let rates = Rates { queue: pair(0), fetch: pair(1), copy: pair(2) };
+        let way = |i: usize| std::array::from_fn(|size| u32::from_ne_bytes(times[i * SIZES.len() + size]));
+        let rates = Rates { queue: way(0), fetch: way(1), divided: way(2), copy: way(3) };
         (rates != Rates::default()).then_some(rates)
     }
 
     /// What follows for a team of so many members.
     ///
-    /// The time of each operation is put together from those of a broadcast: a member of an exchange copies in, then out, where it could fetch; the root
-    /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the root of a gather copies or fetches one
-    /// block after the other.
+    /// The time of each operation is put together from those of a broadcast: a member of an exchange copies in, then out, where it could fetch,
+    /// which overlaps in part while the blocks fit caches; the root
+    /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the root of a gather copies one block after the
+    /// other, or at least not more than a member.
     pub fn thresholds(&self, members: usize) -> Thresholds {
         let others = members.saturating_sub(1).max(1) as u64;
-        let pick = |queue: fn(u64, u64, u64) -> u64| {
+        let least = Config::default().divided_min;
+        let pick = |root: Option<Root>, queue: fn(u64, u64, u64) -> u64| {
+            let divides = |i: usize| root.is_some_and(|root| share_among(members, FROM[i], root, least) > 0);
             let wins = |i: usize| {
-                let [q, f, c] = [self.queue[i], self.fetch[i], self.copy[i]].map(u64::from);
+                let fetch = if divides(i) { self.divided[i] } else { self.fetch[i] };
+                let [q, f, c] = [self.queue[i], fetch, self.copy[i]].map(u64::from);
                 f > 0 && f.max(c) * 100 < queue(q, c, others) * PERCENT[i]
             };
-            match (wins(0), wins(1)) {
-                (true, true) => FROM[0],
-                (_, true) => FROM[1],
-                _ => usize::MAX,
-            }
+            let longest = (0..SIZES.len()).rev().take_while(|&i| wins(i));
+            longest.last().map_or(usize::MAX, |i| FROM[i])
         };
         Thresholds {
-            bcast: pick(|queue, _, _| queue),
-            gather: pick(|queue, _, _| queue),
-            scatter: pick(|queue, copy, others| queue * others + copy),
-            exchange: pick(|queue, _, _| 2 * queue),
-            allreduce: pick(|queue, _, _| queue),
+            bcast: pick(Some(Root::Idle), |queue, _, _| queue),
+            gather: pick(Some(Root::HasOwn), |queue, _, _| queue),
+            scatter: pick(Some(Root::HasOwn), |queue, copy, others| queue * others + copy),
+            exchange: match pick(None, |queue, _, _| queue * 5 / 4) {
+                usize::MAX if pick(None, |queue, _, _| 2 * queue) < usize::MAX => LONG,
+                bytes => bytes,
+            },
+            allreduce: pick(None, |queue, _, _| queue),
         }
     }
 }
@@ -130,21 +146,21 @@ impl Stream for Bytes {
 /// Measures on the team's blocking stream, before anybody else uses that; all members must be able to fetch. All get the times of
 /// member 0; `None` when the stream has no memory.
 pub async fn measure(team: &Team) -> Result<Option<Rates>> {
-    let mut room = vec![0_u8; SIZES[1]];
-    let mut other = vec![0_u8; if team.me() == 0 { SIZES[1] } else { 0 }];
-    let mut best = [[u32::MAX; 2]; 3];
+    let mut room = vec![0_u8; SIZES[2]];
+    let mut other = vec![0_u8; if team.me() == 0 { SIZES[2] } else { 0 }];
+    let mut best = [[u32::MAX; SIZES.len()]; 4];
     for (i, size) in SIZES.into_iter().enumerate() {
         for round in 0..TRIES {
-            for (way, limit) in [usize::MAX, 0].into_iter().enumerate() {
+            for (way, (limit, divide)) in [(usize::MAX, false), (0, false), (0, true)].into_iter().enumerate() {
                 if team.me() == 0 {
                     // New contents each time, as in a program.
-                    room[..size].fill((2 * round + way) as u8);
+                    room[..size].fill((3 * round + way) as u8);
                 }
                 let data = Bytes(Span::new(room.as_mut_ptr(), size, 1));
                 let met = meet(team).await?;
                 let start = Instant::now();
                 let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
-                op::bcast::bcast(turn, 0, &data, limit).await?;
+                op::bcast::bcast_by(turn, 0, &data, limit, divide).await?;
                 if !(met && meet(team).await?) {
                     return Ok(None);
                 }
@@ -154,11 +170,11 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
                 let start = Instant::now();
                 other[..size].copy_from_slice(&room[..size]);
                 black_box(&mut other);
-                best[2][i] = best[2][i].min(nanoseconds(start));
+                best[3][i] = best[3][i].min(nanoseconds(start));
             }
         }
     }
-    let mut bytes = Rates { queue: best[0], fetch: best[1], copy: best[2] }.encode();
+    let mut bytes = Rates { queue: best[0], fetch: best[1], divided: best[2], copy: best[3] }.encode();
     let Some(turn) = team.open(BLOCKING, 0, false).await? else { return Ok(None) };
     op::bcast::bcast(turn, 0, &Bytes(Span::new(bytes.as_mut_ptr(), RATES_BYTES, 1)), usize::MAX).await?;
     Ok(Rates::decode(&bytes))
@@ -182,24 +198,31 @@ mod tests {
 
     #[test]
     fn rates_travel_as_bytes() {
-        let rates = Rates { queue: [1, 70_000], fetch: [3, 4], copy: [u32::MAX, 6] };
+        let rates = Rates { queue: [1, 70_000, 2], fetch: [3, 4, 5], divided: [6, 7, 8], copy: [u32::MAX, 9, 10] };
         assert_eq!(Rates::decode(&rates.encode()), Some(rates));
         assert_eq!(Rates::decode(&Rates::default().encode()), None);
     }
 
     #[test]
     fn a_machine_with_fast_caches_uses_the_queue_only() {
-        let rates = Rates { queue: [2_500, 8_000], fetch: [8_000, 24_000], copy: [1_900, 7_500] };
+        let fetch = [3_000, 8_000, 24_000];
+        let rates = Rates { queue: [1_100, 2_500, 8_000], fetch, divided: fetch, copy: [500, 1_900, 7_500] };
         assert_eq!(rates.thresholds(2), Thresholds::all(usize::MAX));
     }
 
     #[test]
     fn a_machine_with_slow_caches_reads_what_would_be_copied_twice() {
-        let rates = Rates { queue: [6_200, 15_000], fetch: [9_200, 22_000], copy: [1_600, 6_500] };
+        let fetch = [3_600, 9_200, 22_000];
+        let rates = Rates { queue: [2_100, 6_200, 15_000], fetch, divided: fetch, copy: [500, 1_600, 6_500] };
         let found = rates.thresholds(2);
-        assert_eq!(found, Thresholds { exchange: 64 << 10, ..Thresholds::all(usize::MAX) });
-        assert_eq!(rates.thresholds(8).scatter, 64 << 10);
-        let slower = Rates { fetch: [9_400, 22_000], ..rates };
-        assert_eq!(slower.thresholds(2).exchange, 128 << 10);
+        assert_eq!(found, Thresholds { exchange: 512 << 10, ..Thresholds::all(usize::MAX) });
+        assert_eq!(rates.thresholds(8).scatter, 16 << 10);
+        let faster = Rates { fetch: [3_000, 6_000, 15_000], ..rates };
+        assert_eq!(faster.thresholds(2).exchange, 64 << 10);
+        // Both sides at the same time, where a share is worth it.
+        let divided = Rates { divided: [1_700, 4_900, 12_000], ..rates };
+        let rooted = Thresholds { bcast: 16 << 10, gather: 64 << 10, scatter: 64 << 10, ..found };
+        assert_eq!(divided.thresholds(2), rooted);
+        assert_eq!(divided.thresholds(8).bcast, 64 << 10);
     }
 }

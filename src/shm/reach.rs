@@ -4,6 +4,7 @@ use crate::endpoint::Result;
 use crate::shm::layout::reached;
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
+use crate::sync::cache;
 use crate::sync::shared::{Ordering, SharedU64};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -17,6 +18,9 @@ pub struct Reach<'t> {
     word: &'t SharedU64,
     target: u64,
     member: Member,
+    /// What will be needed with it.
+    first: *const u8,
+    lines: u32,
     looks: u32,
     vain: u32,
     blocking: bool,
@@ -24,11 +28,20 @@ pub struct Reach<'t> {
     alone: bool,
 }
 
+// SAFETY: an address that only hints are given about.
+unsafe impl Send for Reach<'_> {}
+
 impl<'t> Reach<'t> {
     #[inline(always)]
     pub(super) fn new(team: &'t Team, word: &'t SharedU64, target: u64, member: Member, blocking: bool) -> Reach<'t> {
         let looks = if blocking { team.looks() } else { 1 };
-        Reach { team, word, target, member, looks, vain: 0, blocking, alone: false }
+        Reach { team, word, target, member, first: std::ptr::null(), lines: 0, looks, vain: 0, blocking, alone: false }
+    }
+
+    /// Brings these bytes to the cache while it looks.
+    #[inline(always)]
+    pub(super) fn bringing(self, first: *const u8, bytes: usize) -> Reach<'t> {
+        Reach { first, lines: bytes.div_ceil(64) as u32, ..self }
     }
 
     /// The failure of a third member shall not end it.
@@ -41,6 +54,9 @@ impl<'t> Reach<'t> {
     pub(super) fn look(&self) -> Option<u64> {
         let mut left = self.looks;
         loop {
+            if self.lines > 0 {
+                (0..self.lines).for_each(|i| cache::bring(self.first.wrapping_add(i as usize * 64)));
+            }
             // SYNC(wrote), SYNC(read): acquires what the owner did before it published.
             let seen = self.word.load(Ordering::Acquire);
             if reached(seen, self.target) {

@@ -9,22 +9,23 @@
 //! * `SYNC(directory)`: a lease, prepared by its owner, published by its page number;
 //! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially consistent fences).
 
+mod waking;
+
 use crate::endpoint::{Error, Result};
 pub use crate::shm::config::{Config, MAX_FRAGMENTS};
 use crate::shm::config::{LEAST_SHARE, MAX_SETS};
 use crate::shm::layout::{
-    BLOCKING, Control, LANES, LINES, NOT_YET, PAGES, Part, REFUSED, SHORT, SLOTS, STREAMS, StreamControl, reached,
+    BLOCKING, Control, LANES, LINES, NOT_YET, PAGES, Part, REFUSED, SHORT, SLOTS, STREAMS, StreamControl,
 };
 use crate::shm::memory::{Member, Memory};
 use crate::shm::rates::Thresholds;
 use crate::shm::reach::Reach;
 use crate::shm::turn::Turn;
-use crate::sync::futex::{self, Half};
-use crate::sync::shared::{Ordering, SharedU64, fence};
-use crate::sync::wait::{LONGEST_SLEEP_NS, Patience, Pause};
+use crate::sync::shared::Ordering;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use waking::Awaited;
 
 /// The caller's view of all members' controls of a stream.
 pub(super) type Controls = Box<[At<StreamControl>]>;
@@ -59,15 +60,6 @@ pub(super) struct Stream {
     pub queues: OnceLock<Option<Queues>>,
 }
 
-/// What the latest wait of a blocking operation that found nothing waits for.
-#[derive(Default)]
-struct Awaited {
-    word: AtomicPtr<SharedU64>,
-    target: AtomicU64,
-    /// Waits that found nothing since the last pause.
-    count: AtomicU32,
-}
-
 /// The members of one group that share memory, as one of them sees it.
 pub struct Team {
     memory: Box<dyn Memory>,
@@ -81,9 +73,12 @@ pub struct Team {
     fragment_mask: u32,
     may_sleep: bool,
     looks: u32,
-    thresholds: OnceLock<Thresholds>,
+    /// Those to begin with, and those that were measured.
+    thresholds: [OnceLock<Thresholds>; 2],
     /// An operation of the caller has failed.
     failed: AtomicBool,
+    /// Under way: copies to others' private memory.
+    storing: AtomicU32,
 }
 
 impl Team {
@@ -126,8 +121,9 @@ impl Team {
             fragment_mask,
             may_sleep,
             looks,
-            thresholds: OnceLock::new(),
+            thresholds: [const { OnceLock::new() }; 2],
             failed: AtomicBool::new(false),
+            storing: AtomicU32::new(0),
         };
         let control = team.control(me);
         control.stream.start(config.first_op);
@@ -154,16 +150,29 @@ impl Team {
         &self.config
     }
 
-    /// From how many bytes on to read other members' memory directly; never, unless it was said.
+    /// From how many bytes on to read other members' memory directly; never, unless it was said. `late`: the operation was called when
+    /// that [had been learned](Team::has_learned).
     #[inline(always)]
-    pub fn thresholds(&self) -> &Thresholds {
+    pub fn thresholds(&self, late: bool) -> &Thresholds {
         const NEVER: Thresholds = Thresholds::all(usize::MAX);
-        self.thresholds.get().unwrap_or(&NEVER)
+        let [first, learned] = &self.thresholds;
+        let learned = if late { learned.get() } else { None };
+        learned.or(first.get()).unwrap_or(&NEVER)
     }
 
     /// Says so, before the first operation that asks; the same for all members.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
-        let _ = self.thresholds.set(thresholds);
+        let _ = self.thresholds[0].set(thresholds);
+    }
+
+    /// Says so for operations that are called from now on; all members do it between the same two calls.
+    pub fn learn(&self, thresholds: Thresholds) {
+        let _ = self.thresholds[1].set(thresholds);
+    }
+
+    /// Whether there was something to [`learn`](Team::learn) already.
+    pub fn has_learned(&self) -> bool {
+        self.thresholds[1].get().is_some()
     }
 
     /// The memory below.
@@ -280,75 +289,6 @@ impl Team {
         Ok(Some(all.into_iter().map(at).collect()))
     }
 
-    /// Publishes `next` in a word of the caller's that held `before`, and wakes who sleeps on it.
-    #[inline(always)]
-    pub(super) fn post(&self, word: &SharedU64, before: u64, next: u64) {
-        word.store(next, Ordering::Release);
-        if self.may_sleep {
-            self.wake(word, before, next);
-        }
-    }
-
-    #[cold]
-    fn wake(&self, word: &SharedU64, before: u64, next: u64) {
-        // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
-        fence(Ordering::SeqCst);
-        let asleep = |member| member != self.me && self.control(member).asleep.load(Ordering::Relaxed) != 0;
-        if (0..self.size).any(asleep) {
-            // One who waits within the operation sleeps on the step, one who waits for a later operation on its number; but the
-            // former may wait in vain for a step when the owner goes on to the next operation.
-            futex::wake(word, Half::Low);
-            if Half::High.of(before) != Half::High.of(next) {
-                futex::wake(word, Half::High);
-            }
-        }
-    }
-
-    /// Notes that a wait of a blocking operation has found nothing.
-    pub(super) fn note(&self, word: &SharedU64, target: u64) {
-        self.awaited.word.store(ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
-        self.awaited.target.store(target, Ordering::Relaxed);
-        let count = self.awaited.count.load(Ordering::Relaxed);
-        self.awaited.count.store(count.saturating_add(1), Ordering::Relaxed);
-    }
-
-    /// Notes that messages are awaited too: whoever waits for both does not sleep.
-    pub fn note_messages(&self) {
-        let count = self.awaited.count.load(Ordering::Relaxed);
-        self.awaited.count.store(count.saturating_add(2), Ordering::Relaxed);
-    }
-
-    /// What the executor of a blocking operation does after each poll that found nothing (and after it has made progress elsewhere):
-    /// nothing, give the core away, or sleep for at most 1 ms. It sleeps only if exactly one wait was polled since the last
-    /// call: an operation with several lanes waits for whichever comes first, and one that waits for a message not at all.
-    pub fn pause(&self, patience: &mut Patience) {
-        let count = self.awaited.count.load(Ordering::Relaxed);
-        self.awaited.count.store(0, Ordering::Relaxed);
-        match patience.next(&self.config.waiting) {
-            Pause::None => {}
-            Pause::Sleep if count == 1 => self.sleep(),
-            Pause::Yield | Pause::Sleep => yield_now(),
-        }
-    }
-
-    /// Sleeps until the awaited word changes, unless it has come.
-    fn sleep(&self) {
-        let (at, target) = (self.awaited.word.load(Ordering::Relaxed), self.awaited.target.load(Ordering::Relaxed));
-        // SAFETY: a word of the team's memory, noted by a wait on this team.
-        let word = unsafe { &*at };
-        let asleep = &self.control(self.me).asleep;
-        asleep.store(1, Ordering::Relaxed);
-        // SYNC(asleep): see `wake`.
-        fence(Ordering::SeqCst);
-        let seen = word.load(Ordering::Relaxed);
-        if !reached(seen, target) {
-            // The half that the publication will change: a later operation may well stop at the same step.
-            let half = if Half::High.of(seen) == Half::High.of(target) { Half::Low } else { Half::High };
-            futex::wait(word, half, seen, LONGEST_SLEEP_NS);
-        }
-        asleep.store(0, Ordering::Relaxed);
-    }
-
     /// Whether an operation of the caller has failed.
     #[inline(always)]
     pub fn has_failed(&self) -> bool {
@@ -357,9 +297,21 @@ impl Team {
 
     /// An operation of the caller has failed: nobody must wait for it.
     pub fn fail(&self) {
-        if !self.failed.swap(true, Ordering::Relaxed) {
-            self.post(&self.control(self.me).failed, 0, 1);
+        if !self.failed.swap(true, Ordering::SeqCst) && self.storing.load(Ordering::SeqCst) == 0 {
+            self.tell_failure();
         }
+    }
+
+    fn tell_failure(&self) {
+        self.post(&self.control(self.me).failed, 0, 1);
+    }
+
+    /// Permission to write to others' private memory; `None` after an operation of the caller has failed. Other threads may fail meanwhile: the others,
+    /// who do not wait for the caller then, learn of it when nothing is written any more.
+    pub(super) fn store(&self) -> Option<Storing<'_>> {
+        self.storing.fetch_add(1, Ordering::SeqCst);
+        let storing = Storing(self);
+        (!self.failed.load(Ordering::SeqCst)).then_some(storing)
     }
 
     /// Why it makes no sense to wait for `member` any longer; `slowly` asks the system about its process too, and, unless only `alone` that
@@ -374,12 +326,14 @@ impl Team {
     }
 }
 
-#[cfg(not(loom))]
-fn yield_now() {
-    std::thread::yield_now();
-}
+/// While it lives, the caller's process may write to others' private memory.
+pub(super) struct Storing<'t>(&'t Team);
 
-#[cfg(loom)]
-fn yield_now() {
-    loom::thread::yield_now();
+impl Drop for Storing<'_> {
+    fn drop(&mut self) {
+        // Either we see the failure, or who failed sees that nothing is under way.
+        if self.0.storing.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.failed.load(Ordering::SeqCst) {
+            self.0.tell_failure();
+        }
+    }
 }

@@ -7,15 +7,22 @@
 //! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
 //! a step is, the operation says.
 
+mod ending;
+
 use crate::endpoint::{Error, Result};
 use crate::shm::layout::{LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
 use crate::shm::team::{At, Stream, Team};
+use crate::sync::cache;
 use crate::sync::shared::Ordering;
+use std::ptr;
 
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
+
+/// Cache lines of a short slot that are brought before they are needed.
+const SOON: usize = 4;
 
 /// One operation on one stream, as one member sees it. Dropped before it is finished, it fails the team: the others
 /// would wait for ever.
@@ -68,6 +75,15 @@ impl<'t> Turn<'t> {
     #[inline(always)]
     pub fn fragment(&self) -> usize {
         self.team.config().fragment << self.wide
+    }
+
+    /// Bytes that one slot takes of a message of `len` bytes that goes one way: a quarter, so that the reader copies out what came
+    /// first while the writer copies in the rest. Where processes take turns on the cores, as much as it holds.
+    #[inline(always)]
+    pub fn piece(&self, len: usize) -> usize {
+        let (fragment, config) = (self.fragment(), self.team.config());
+        let quarter = len.div_ceil(4).next_multiple_of(64).max(config.piece_min);
+        if config.waiting.crowded { fragment } else { fragment.min(quarter) }
     }
 
     /// Fragments of a set: step k uses slot k modulo this.
@@ -157,21 +173,6 @@ impl<'t> Turn<'t> {
         Reach::new(self.team, &self.control(member).read.word, target, member, self.blocking)
     }
 
-    /// Waits until a member is through with the operation.
-    pub fn over(&self, member: Member) -> Reach<'t> {
-        self.reader(member, word(self.op.wrapping_add(1), 0))
-    }
-
-    /// Waits until members are through with the operation that read the caller's own memory: also when one fails, the others read on.
-    pub async fn all_over(&self, members: impl Iterator<Item = Member>) -> Result<()> {
-        let mut result = Ok(());
-        for member in members {
-            let reach = self.over(member).alone();
-            result = result.and(reach.await.map(drop));
-        }
-        result
-    }
-
     /// Waits until all others are through with the steps before `step`.
     pub async fn all_read(&self, step: u32) -> Result<()> {
         self.others(word(self.op, step)).await
@@ -240,41 +241,40 @@ impl<'t> Turn<'t> {
         self.finished = true;
     }
 
-    /// Ends the operation as a reader, then waits until all others have done so too: they have read the caller's own memory.
-    pub async fn finish_together(self) -> Result<()> {
-        let next = word(self.op.wrapping_add(1), 0);
-        // SYNC(read): as in `acknowledge`.
-        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
-        if !self.known(next) {
-            self.all_over((0..self.size()).filter(|&m| m != self.me())).await?;
-            self.stream.behind.store(next, Ordering::Relaxed);
-        }
-        self.finish();
-        Ok(())
-    }
-
-    /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are told so, in order that nobody waits
-    /// for the caller, and are waited for all the same, since they may still read its memory.
-    pub async fn end_together(self, result: Result<()>) -> Result<()> {
-        if result.is_ok() {
-            return self.finish_together().await;
-        }
-        self.team.fail();
-        // That others fail, too, is no news.
-        let _ = self.all_over((0..self.size()).filter(|&m| m != self.me())).await;
-        result
-    }
-
     #[inline(always)]
     fn end(&mut self) {
         let next = self.op.wrapping_add(1);
         // SYNC(read): releases the reads of this operation.
         self.team.post(&self.control(self.me()).read.word, word(self.op, 0), word(next, 0));
         self.stream.next.store(next, Ordering::Relaxed);
+        self.prepare(next);
         if is_round(next) {
             self.renew(next);
         }
         self.stream.busy.store(false, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn prepare(&self, next: u32) {
+        let me = self.me();
+        cache::own(ptr::from_ref(self.control(me).line(next)).cast());
+        if let Some(queue) = self.queues.get(me) {
+            let short = queue.0.wrapping_add(next as usize % LINES * self.team.config().short);
+            (0..SOON).for_each(|i| cache::own(short.wrapping_add(i * 64)));
+        }
+    }
+
+    /// Waits until a member has published step 1, and with it `len` bytes at `from`, of which it brings the first ones to the cache.
+    #[inline(always)]
+    pub fn wrote_at(&self, member: Member, from: *const u8, len: usize) -> Reach<'t> {
+        let reach = self.wrote(member, 1);
+        if len <= LINE { reach } else { reach.bringing(from, len.min(SOON * 64)) }
+    }
+
+    /// The same of bytes in its [`room`](Turn::room).
+    #[inline(always)]
+    pub fn wrote_room(&self, member: Member, len: usize) -> Reach<'t> {
+        self.wrote_at(member, self.room(member, len), len)
     }
 
     /// Brings up to date what the operations so far had no use for, before it can be taken for something later.

@@ -1,6 +1,7 @@
 //! Atomics and waiting: the only place that knows whether a model checker runs.
 
 pub mod atomic;
+pub mod cache;
 #[cfg(not(loom))]
 pub mod cores;
 pub mod futex;

@@ -48,6 +48,9 @@ pub struct Shape {
     pub flat: bool,
     /// Whether it is on one node and has more processes than that has cores, so that they take turns.
     pub crowded: bool,
+    /// Whether it is on several nodes, and there are a power of two of members of the topmost group, of nodes below each, and of processes on
+    /// each: see [`Hierarchy::across`].
+    pub even: bool,
 }
 
 /// The levels that count for a communicator and the caller's groups in them.
@@ -99,8 +102,11 @@ impl Hierarchy {
             _ => above.layers.len() == 1 && (!above.nodes || nodes == placement.hosts.len()),
         };
         let cores = placement.hw.cores();
-        let shape = Shape { nodes, flat, crowded: nodes == 1 && cores > 0 && placement.hosts.len() > cores };
-        Hierarchy { me, hosts: placement.hosts.clone(), local, levels, shape, tiers }
+        let crowded = nodes == 1 && cores > 0 && placement.hosts.len() > cores;
+        let shape = Shape { nodes, flat, crowded, even: false };
+        let mut hierarchy = Hierarchy { me, hosts: placement.hosts.clone(), local, levels, shape, tiers };
+        hierarchy.shape.even = !hierarchy.across().is_empty();
+        hierarchy
     }
 
     /// The groups of two or more processes that the caller belongs to, bottom to top. In time that goes with their size.
@@ -165,6 +171,33 @@ impl Hierarchy {
             _ if tier.ranks => Some(root),
             child => Some(child),
         }
+    }
+
+    /// All ranks in an order in which recursive doubling goes from the top down: its first steps join the members of the topmost group, the
+    /// next ones the nodes below each, and the last ones the processes of a node. Every process finds the same. Empty where there is one node, and
+    /// where any of the three numbers is not the same everywhere, or no power of two.
+    pub fn across(&self) -> Vec<Rank> {
+        let top = self.tiers.last().filter(|tier| tier.level > Level::Node && !tier.ranks && self.shape.nodes > 1);
+        let Some(tier) = top else { return Vec::new() };
+        let mut nodes = vec![Vec::new(); tier.child.len()];
+        for (rank, &host) in (0..).zip(self.hosts.iter()) {
+            nodes[host as usize].push(rank);
+        }
+        let mut parts = vec![Vec::new(); tier.children.len()];
+        for (node, child) in nodes.iter().zip(&tier.child).filter(|(node, _)| !node.is_empty()) {
+            if let Ok(part) = tier.children.binary_search(child) {
+                parts[part].push(node);
+            }
+        }
+        parts.iter_mut().for_each(|part| part.sort_unstable());
+        let count = parts.first().map_or(0, Vec::len);
+        let each = parts.first().and_then(|part| part.first()).map_or(0, |node| node.len());
+        let even = parts.iter().all(|part| part.len() == count && part.iter().all(|node| node.len() == each));
+        if !even || ![parts.len(), count, each].iter().all(|n| n.is_power_of_two()) {
+            return Vec::new();
+        }
+        let places = (0..each).flat_map(|place| (0..count).map(move |node| (node, place)));
+        places.flat_map(|(node, place)| parts.iter().map(move |part| part[node][place])).collect()
     }
 
     /// The levels that count, bottom to top. Those inside the node are the caller's node's own.

@@ -1,10 +1,11 @@
 //! The placement of a communicator's processes, as one of them sees it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::level::Level;
+use super::level::{Level, LevelSpec};
 use super::locality::Locality;
+use super::partition;
 use crate::endpoint::Rank;
 
 /// How many modules of a kind a node has, and the most physical cores that one of them holds. Zero where unknown.
@@ -147,6 +148,28 @@ impl Placement {
         self.hosts.len()
     }
 
+    /// The levels along which the processes of the caller's node work in shared memory: those inside the node that `spec` names, if one of them
+    /// counts here; where that is left to us, NUMA nodes, if two of them or more have two processes or more each. The same for all processes
+    /// of the node.
+    pub fn tree_levels(&self, spec: &LevelSpec) -> Option<LevelSpec> {
+        let levels = match spec {
+            LevelSpec::List(list) => list.iter().copied().filter(|level| *level <= Level::Node).collect(),
+            LevelSpec::Auto => {
+                let mut processes: HashMap<u32, usize> = HashMap::new();
+                self.local
+                    .iter()
+                    .filter_map(|(_, at)| at.numa)
+                    .for_each(|numa| *processes.entry(numa).or_default() += 1);
+                if processes.values().filter(|&&count| count >= 2).count() < 2 {
+                    return None;
+                }
+                vec![Level::Numa, Level::Node]
+            }
+        };
+        let levels = LevelSpec::List(levels);
+        (partition::in_node(&self.local, &self.hw, &levels, false).len() > 1).then_some(levels)
+    }
+
     /// The ranks on the caller's node with their localities, ascending.
     pub fn local(&self) -> &[(Rank, Locality)] {
         &self.local
@@ -189,6 +212,24 @@ mod tests {
         let hw = Hardware { l2: modules(8, 1), socket: modules(1, 8), ..Hardware::default() };
         let shared: Vec<_> = Level::ALL.into_iter().filter(|&level| hw.shared(level)).collect();
         assert_eq!(shared, [Level::Socket]);
+    }
+
+    #[test]
+    fn trees_need_pairs_in_two_numa_nodes() {
+        let at = |numa: [u32; 6]| -> Placement {
+            let numa = (0..).zip(numa).map(|(rank, n)| (rank, Locality { numa: Some(n), ..Locality::default() }));
+            let hw = Hardware { numa: Modules { modules: 3, cores: 4 }, ..Hardware::default() };
+            Placement::new(0, vec![0; 6], vec![], numa.collect(), hw)
+        };
+        let levels = |numa, spec: &str| at(numa).tree_levels(&LevelSpec::parse(spec).unwrap());
+        let both = Some(LevelSpec::List(vec![Level::Numa, Level::Node]));
+        assert_eq!(
+            [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]].map(|numa| levels(numa, "auto")),
+            [both.clone(), both.clone()]
+        );
+        assert_eq!([[0; 6], [0, 0, 0, 0, 0, 1]].map(|numa| levels(numa, "auto")), [None, None]);
+        assert_eq!(levels([0, 0, 0, 0, 0, 1], "numa,switch"), both);
+        assert_eq!([levels([0, 0, 0, 1, 1, 1], "node"), levels([0, 0, 0, 1, 1, 1], "socket,node")], [None, None]);
     }
 
     #[test]

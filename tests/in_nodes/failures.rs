@@ -2,20 +2,28 @@
 
 use super::world::{Half, part};
 use crate::data::Affine;
+use coll_rust::algo::data::Role;
 use coll_rust::algo::reduce::Value;
-use coll_rust::endpoint::{Error, Rank, Result, Span};
+use coll_rust::algo::scan::Scan;
+use coll_rust::endpoint::{Endpoint, Error, Rank, Result, Span};
 use coll_rust::hier::Job;
 use coll_rust::hier::allreduce::{Specs, allreduce};
 use coll_rust::hier::barrier::barrier;
 use coll_rust::hier::bcast::bcast;
+use coll_rust::hier::gather::{self, gather};
+use coll_rust::hier::parts::Parts;
 use coll_rust::hier::reduce::reduce;
+use coll_rust::hier::scan::{Prefix, scan};
+use coll_rust::hier::scatter::scatter;
+use coll_rust::hier::tree::tree;
 use coll_rust::select::Spec;
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::node::Node;
+use coll_rust::shm::op::tree::Tree;
 use coll_rust::shm::rates::Thresholds;
 use coll_rust::shm::team::{Config, Team};
-use coll_rust::sim::{self, SimEndpoint, World};
-use coll_rust::topo::{Group, Hardware, Hierarchy, LevelSpec, Placement};
+use coll_rust::sim::{self, SimBlocks, SimEndpoint, SimStream, World};
+use coll_rust::topo::{Group, Hardware, Hierarchy, LevelSpec, Locality, Modules, Placement};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -38,9 +46,41 @@ impl<F: Future> Future for Restless<F> {
     }
 }
 
+fn hierarchy(rank: Rank) -> Hierarchy {
+    Hierarchy::build(&placement(rank), &LevelSpec::Auto.from_node_up(), false)
+}
+
+/// Ranks 1 and 2 share a NUMA node.
+fn placement(rank: Rank) -> Placement {
+    let at = |numa| Locality { numa: Some(numa), ..Locality::default() };
+    let hw = Hardware { numa: Modules { modules: 2, cores: 4 }, ..Hardware::default() };
+    Placement::new(rank, HOSTS.to_vec(), vec![], vec![(0, at(0)), (1, at(1)), (2, at(1))], hw)
+}
+
+/// The tree of the first node.
+fn numa_nodes(rank: Rank) -> Option<Tree> {
+    let levels = placement(rank).tree_levels(&LevelSpec::parse("numa").unwrap())?;
+    tree(&Hierarchy::build(&placement(rank), &levels, false).groups(None), &[0, 1, 2], None)
+}
+
 fn groups(rank: Rank) -> Vec<Group> {
-    let placement = Placement::new(rank, HOSTS.to_vec(), vec![], vec![], Hardware::default());
-    Hierarchy::build(&placement, &LevelSpec::Auto.from_node_up(), false).groups(None)
+    hierarchy(rank).groups(None)
+}
+
+/// Gather to rank 0, or Scatter from there, of blocks of so many bytes.
+async fn rooted<'a>(gathers: bool, job: &Job<'a, Half<'a>>) -> Result<()> {
+    let rank = job.ep.rank();
+    let blocks = vec![vec![1_u8; UNITS]; HOSTS.len()];
+    let (all, own) = (SimBlocks::run(&blocks), SimStream::direct(&blocks[0]));
+    let role = match rank {
+        0 => Role::Root { all: &all, own: Some(&own) },
+        _ => Role::Other { own: &own },
+    };
+    let parts = Parts::rooted(&hierarchy(rank), job.groups, rank, 0);
+    match gathers {
+        true => gather(job, &parts, &gather::Tree::auto, Some(UNITS), 0, &role).await,
+        false => scatter(job, &parts, &gather::Tree::auto, Some(UNITS), &role).await,
+    }
 }
 
 async fn perform<'a>(kind: usize, job: &Job<'a, Half<'a>>) -> Result<()> {
@@ -51,21 +91,24 @@ async fn perform<'a>(kind: usize, job: &Job<'a, Half<'a>>) -> Result<()> {
         0 => barrier(job, &Spec::AUTO).await,
         1 => bcast(job, &Spec::AUTO, &span.bytes(), false).await,
         2 => reduce(job, &Spec::AUTO, Value::borrowed(span), None).await,
+        4 => rooted(true, job).await,
+        5 => rooted(false, job).await,
+        6 => scan(job, &Prefix::auto, 2, Scan::Inclusive, span, span).await,
         _ => allreduce(job, &specs, Value::owned(span), span).await,
     }
 }
 
 /// Ranks for which `alive` come to an operation on `segment`s; the leader gives up where `fails`. Says how it went for each rank.
-fn run(kind: usize, segment: usize, alive: &[Rank], fails: bool) -> Vec<Option<Result<()>>> {
+fn run(kind: usize, segment: usize, alive: &[Rank], fails: bool, along: bool) -> Vec<Option<Result<()>>> {
     let heap = Heap::new(3, usize::MAX, false);
     let teams: Vec<Team> = (0..3).map(|member| Team::new(heap.member(member), Config::default())).collect();
     (0..3).filter(|member| !alive.contains(&(*member as Rank))).for_each(|member| heap.kill(member));
     let ended = std::sync::Mutex::new(vec![None; 3]);
     let (teams, ended_ref) = (&teams, &ended);
     let work = |ep: SimEndpoint| {
-        let alive = alive.contains(&coll_rust::endpoint::Endpoint::rank(&ep));
+        let alive = alive.contains(&ep.rank());
         Restless(Box::pin(async move {
-            let rank = coll_rust::endpoint::Endpoint::rank(&ep);
+            let rank = ep.rank();
             if !alive {
                 return Ok(());
             }
@@ -76,7 +119,10 @@ fn run(kind: usize, segment: usize, alive: &[Rank], fails: bool) -> Vec<Option<R
                 Err(Error::Mpi(1))
             } else {
                 let (half, groups, affine) = (Half { ep: &ep, first: 0 }, groups(rank), Affine { size: 2 });
-                let node = Node::new(team, 0, Thresholds::all(usize::MAX), (kind > 1).then_some(&affine));
+                let tree = numa_nodes(rank).filter(|_| along);
+                let node =
+                    Node::new(team, 0, Thresholds::all(usize::MAX), matches!(kind, 2 | 3 | 6).then_some(&affine));
+                let node = node.along(tree.as_ref());
                 let job = Job { segment, window: 3, ..part(&half, &groups, Some(node), true) };
                 let result = perform(kind, &job).await;
                 if result.is_err() {
@@ -96,9 +142,9 @@ fn run(kind: usize, segment: usize, alive: &[Rank], fails: bool) -> Vec<Option<R
 
 #[test]
 fn a_leader_that_fails_ends_the_wait_of_its_node() {
-    for kind in [0, 1, 3] {
-        for segment in [1 << 20, 100] {
-            let ended = run(kind, segment, &[0, 1, 2], true);
+    for kind in [0, 1, 3, 5, 6] {
+        for (segment, along) in [(1 << 20, false), (100, false), (1 << 20, true), (100, true)] {
+            let ended = run(kind, segment, &[0, 1, 2], true, along);
             assert!(ended[1..].iter().all(|result| *result == Some(Err(Error::Peer))), "{kind}: {ended:?}");
         }
     }
@@ -106,12 +152,13 @@ fn a_leader_that_fails_ends_the_wait_of_its_node() {
 
 #[test]
 fn a_dead_process_ends_the_operation_of_its_node() {
-    for kind in [0, 2, 3] {
-        for segment in [1 << 20, 100] {
-            let ended = run(kind, segment, &[0, 1], false);
+    for kind in [0, 2, 3, 4, 6] {
+        for (segment, along) in [(1 << 20, false), (100, false), (1 << 20, true), (100, true)] {
+            let ended = run(kind, segment, &[0, 1], false, along);
             assert_eq!(ended[0], Some(Err(Error::Peer)), "{kind}");
-            // In a reduction the other one may have handed in its value and left.
-            assert!(ended[1] == Some(Err(Error::Peer)) || (kind == 2 && ended[1] == Some(Ok(()))), "{kind}: {ended:?}");
+            // The other one may have handed in its data and left.
+            let may_leave = matches!(kind, 2 | 4);
+            assert!(ended[1] == Some(Err(Error::Peer)) || (may_leave && ended[1] == Some(Ok(()))), "{kind}: {ended:?}");
         }
     }
 }

@@ -11,35 +11,50 @@ use coll_rust::hier::allreduce::{Specs, allreduce};
 use coll_rust::hier::barrier::{barrier, synchronise};
 use coll_rust::hier::bcast::bcast;
 use coll_rust::hier::reduce::reduce;
+use coll_rust::hier::tree::tree;
 use coll_rust::select::Spec;
 use coll_rust::shm::op::Combine;
-use coll_rust::sim::{Config, Rng, SimEndpoint, SimStream, Stats, UnitBuffer, UnitType, World};
-use coll_rust::topo::{Group, Level, LevelSpec};
+use coll_rust::shm::op::tree::Tree;
+use coll_rust::sim::{Config, Rng, SimEndpoint, SimStream, Stats, Traffic, UnitBuffer, UnitType, World};
+use coll_rust::topo::{Hierarchy, Level, LevelSpec};
 use proptest::prelude::*;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub enum Kind {
     Bcast,
     Reduce,
     Allreduce,
     Barrier,
     Synchronise,
+    Gather,
+    /// With a message from each rank of another node.
+    GatherAtOnce,
+    Scatter,
+    ScatterAtOnce,
+    Allgather,
+    Alltoall,
+    /// Alltoall with a message for each pair of ranks.
+    Spread,
+    ReduceScatter,
+    Scan,
+    Exscan,
 }
 
 /// An operation with all that its ranks agree on.
 #[derive(Clone, Copy, Debug)]
-struct Call {
-    kind: Kind,
-    id: usize,
-    root: Rank,
+pub struct Call {
+    pub kind: Kind,
+    pub id: usize,
+    pub root: Rank,
     /// Bytes, or elements.
-    units: usize,
-    segment: usize,
-    window: u8,
-    zero_copy: usize,
-    commutative: bool,
-    in_place: bool,
+    pub units: usize,
+    pub segment: usize,
+    pub window: u8,
+    pub zero_copy: usize,
+    pub commutative: bool,
+    pub in_place: bool,
 }
 
 impl Call {
@@ -59,38 +74,61 @@ impl Call {
         }
     }
 
-    fn has_root(&self) -> bool {
-        matches!(self.kind, Kind::Bcast | Kind::Reduce)
+    pub fn root(&self) -> Option<Rank> {
+        use Kind::{Bcast, Gather, GatherAtOnce, Reduce, Scatter, ScatterAtOnce};
+        let rooted = matches!(self.kind, Bcast | Reduce | Gather | GatherAtOnce | Scatter | ScatterAtOnce);
+        rooted.then_some(self.root)
+    }
+
+    fn combines(&self) -> bool {
+        use Kind::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
+        matches!(self.kind, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
+    }
+
+    /// Whether groups have to be of consecutive ranks.
+    fn is_ordered(&self) -> bool {
+        self.combines() && (!self.commutative || matches!(self.kind, Kind::Scan | Kind::Exscan))
     }
 }
 
 /// What the ranks of a run share.
-struct Run<'r> {
-    machine: &'r Machine,
+pub struct Run<'r> {
+    pub machine: &'r Machine,
     nodes: &'r Nodes,
     levels: LevelSpec,
-    affine: Affine,
+    pub affine: Affine,
     /// How many ranks have come to each barrier.
     come: Vec<AtomicUsize>,
 }
 
 impl Run<'_> {
-    fn groups(&self, rank: Rank, call: &Call) -> Vec<Group> {
-        let ordered = !call.commutative && matches!(call.kind, Kind::Reduce | Kind::Allreduce);
-        let root = call.has_root().then_some(call.root);
-        self.machine.groups(&self.levels, ordered, root).swap_remove(rank as usize)
+    /// What a rank finds.
+    pub fn hierarchy(&self, rank: Rank, call: &Call) -> Hierarchy {
+        self.machine.hierarchy(rank, &self.levels, call.is_ordered())
+    }
+
+    /// The tree of a rank's node: none, along NUMA nodes or along all levels, where they count.
+    fn tree(&self, rank: Rank, call: &Call) -> Option<Tree> {
+        let spec = ["auto", "numa", "l2,l3,numa,socket", "none"][hash(&[call.id, 3]) as usize % 4];
+        let place = self.machine.placement(rank);
+        let levels = place.tree_levels(&LevelSpec::parse(spec).unwrap())?;
+        let groups = Hierarchy::build(&place, &levels, call.is_ordered()).groups(call.root());
+        let local: Vec<Rank> = place.local().iter().map(|&(rank, _)| rank).collect();
+        tree(&groups, &local, call.root())
     }
 
     async fn perform(&self, ep: &Half<'_>, call: Call, slot: usize, number: usize) -> Result<()> {
         let rank = ep.rank();
-        let groups = self.groups(rank, &call);
-        let combines = matches!(call.kind, Kind::Reduce | Kind::Allreduce);
-        let op = combines.then_some(&self.affine as &dyn Combine);
-        let node = self.nodes.node(rank, slot, call.zero_copy, op);
+        let groups = self.hierarchy(rank, &call).groups(call.root());
+        let op = call.combines().then_some(&self.affine as &dyn Combine);
+        let tree = self.tree(rank, &call);
+        let node = self.nodes.node(rank, slot, call.zero_copy, op).map(|node| node.along(tree.as_ref()));
         let job = Job { segment: call.segment, window: call.window, ..part(ep, &groups, node, call.commutative) };
         match call.kind {
             Kind::Bcast => self.bcast(&job, call).await,
             Kind::Reduce | Kind::Allreduce => self.reduce(&job, call).await,
+            Kind::ReduceScatter => self.reduce_scatter(&job, call).await,
+            Kind::Scan | Kind::Exscan => self.scan(&job, call).await,
             Kind::Barrier | Kind::Synchronise => {
                 self.come[number].fetch_add(1, Relaxed);
                 match call.kind {
@@ -100,6 +138,7 @@ impl Run<'_> {
                 assert_eq!(self.come[number].load(Relaxed), self.machine.size(), "who has come when somebody leaves");
                 Ok(())
             }
+            _ => self.move_blocks(&job, call).await,
         }
     }
 
@@ -115,17 +154,24 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reduce or Allreduce. Compositions of maps do not commute, so sums of theirs tell the order; where operands are said to commute, all
-    /// maps are shifts.
+    /// A rank's operand. Where operands are said to commute, all maps are shifts.
+    pub fn operand(&self, call: &Call, rank: usize) -> Vec<u8> {
+        let mut operand = self.affine.operand(&[call.id, rank], call.units);
+        if call.commutative {
+            operand.iter_mut().step_by(2).for_each(|slope| *slope = 1);
+        }
+        operand
+    }
+
+    /// The combination of some ranks' operands.
+    pub fn sum(&self, call: &Call, ranks: Range<usize>) -> Vec<u8> {
+        self.affine.oracle(&ranks.map(|rank| self.operand(call, rank)).collect::<Vec<_>>())
+    }
+
+    /// Reduce or Allreduce. Compositions of maps do not commute, so sums of theirs tell the order.
     async fn reduce<E: Endpoint>(&self, job: &Job<'_, E>, call: Call) -> Result<()> {
         let rank = job.ep.rank();
-        let operand = |rank: Rank| {
-            let mut operand = self.affine.operand(&[call.id, rank as usize], call.units);
-            if call.commutative {
-                operand.iter_mut().step_by(2).for_each(|slope| *slope = 1);
-            }
-            operand
-        };
+        let operand = |rank: Rank| self.operand(&call, rank as usize);
         let unit = UnitType::plain(self.affine.size);
         let (input, output) = (UnitBuffer::with(unit, &operand(rank)), UnitBuffer::new(unit, call.units));
         let wanted = call.kind == Kind::Allreduce || rank == call.root;
@@ -141,8 +187,7 @@ impl Run<'_> {
         }
         assert!(call.in_place || input.data() == operand(rank), "the input of {call:?} has changed at rank {rank}");
         if wanted {
-            let operands: Vec<_> = (0..self.machine.size() as Rank).map(operand).collect();
-            assert_eq!(target.data(), self.affine.oracle(&operands), "{call:?} at rank {rank}");
+            assert_eq!(target.data(), self.sum(&call, 0..self.machine.size()), "{call:?} at rank {rank}");
         }
         Ok(())
     }
@@ -159,6 +204,8 @@ fn run(
 ) -> Stats {
     let mut rng = Rng::new(seed);
     let nodes = Nodes::new(machine, &mut rng, leases);
+    // The same calls whatever memory there is.
+    let mut rng = Rng::new(seed ^ 1);
     let length = if machine.size() > 16 { 2 } else { 1 + rng.below(5) };
     let mut calls =
         || -> Vec<Call> { (0..length).map(|_| Call::new(&mut rng, kinds, machine.size(), element)).collect() };
@@ -190,20 +237,33 @@ fn run(
 }
 
 const MOVING: &[Kind] = &[Kind::Bcast, Kind::Bcast, Kind::Barrier, Kind::Synchronise];
+const BLOCKS: &[Kind] = &[
+    Kind::Bcast,
+    Kind::Barrier,
+    Kind::Gather,
+    Kind::GatherAtOnce,
+    Kind::Scatter,
+    Kind::ScatterAtOnce,
+    Kind::Allgather,
+    Kind::Alltoall,
+    Kind::Spread,
+];
+const SCATTERING: &[Kind] = &[Kind::ReduceScatter, Kind::ReduceScatter, Kind::Allreduce, Kind::Barrier];
+const PREFIX: &[Kind] = &[Kind::Scan, Kind::Exscan, Kind::Allreduce];
 const COMBINING: &[Kind] = &[Kind::Reduce, Kind::Allreduce, Kind::Allreduce, Kind::Barrier, Kind::Synchronise];
 
 /// Plenty of memory.
-fn plenty(_: &mut Rng) -> Option<usize> {
+pub fn plenty(_: &mut Rng) -> Option<usize> {
     Some(usize::MAX)
 }
 
 /// Now and then none, or not enough for all streams.
-fn scarce(rng: &mut Rng) -> Option<usize> {
+pub fn scarce(rng: &mut Rng) -> Option<usize> {
     [None, Some(0), Some(1), Some(2), Some(5), Some(usize::MAX)][rng.below(6)]
 }
 
 /// No message between ranks of one node.
-fn check_inside(machine: &Machine, stats: &Stats) {
+pub fn check_inside(machine: &Machine, stats: &Stats) {
     for level in Level::ALL.into_iter().filter(|&level| level <= Level::Node) {
         assert_eq!(stats.level(level.index()).messages, 0, "at {}", level.name());
     }
@@ -212,13 +272,26 @@ fn check_inside(machine: &Machine, stats: &Stats) {
     }
 }
 
+/// What went between ranks of different nodes.
+fn across(machine: &Machine, stats: &Stats) -> Vec<((Rank, Rank), Traffic)> {
+    let apart = |&(from, to): &(Rank, Rank)| machine.hosts[from as usize] != machine.hosts[to as usize];
+    let mut across: Vec<_> = stats.pairs.iter().filter(|(pair, _)| apart(pair)).map(|(&pair, &t)| (pair, t)).collect();
+    across.sort_by_key(|(pair, _)| *pair);
+    across
+}
+
 fn node_up() -> LevelSpec {
     LevelSpec::Auto.from_node_up()
 }
 
 /// Machines of a size at which polling everybody in vain does not take long.
-fn machine() -> impl Strategy<Value = Machine> {
+pub fn machine() -> impl Strategy<Value = Machine> {
     crate::job::machine().prop_filter("small", |machine| machine.size() <= 16)
+}
+
+/// The same, of several nodes: on one the topmost group exchanges messages.
+fn nodes() -> impl Strategy<Value = Machine> {
+    machine().prop_filter("nodes", |machine| machine.hosts.iter().any(|&host| host != machine.hosts[0]))
 }
 
 proptest! {
@@ -248,5 +321,43 @@ proptest! {
     fn levels_without_the_node_need_no_memory(machine in machine(), seed: u64) {
         let levels = [LevelSpec::parse("none"), LevelSpec::parse("switch")][seed as usize % 2].clone().unwrap();
         run(&machine, levels, COMBINING, 4, seed, plenty);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(25))]
+
+    #[test]
+    fn blocks(machine in nodes(), seed: u64) {
+        let stats = run(&machine, node_up(), BLOCKS, 1, seed, plenty);
+        let without = run(&machine, node_up(), BLOCKS, 1, seed, |_| None);
+        check_inside(&machine, &stats);
+        prop_assert_eq!(across(&machine, &stats), across(&machine, &without));
+    }
+
+    #[test]
+    fn blocks_where_some_nodes_have_little_memory(machine in machine(), seed: u64) {
+        run(&machine, node_up(), BLOCKS, 1, seed, scarce);
+    }
+
+    #[test]
+    fn scattered_reductions(machine in machine(), element in prop_oneof![Just(2usize), Just(6), Just(8)], seed: u64) {
+        run(&machine, node_up(), SCATTERING, element, seed, plenty);
+    }
+
+    #[test]
+    fn prefix_reductions(machine in nodes(), element in prop_oneof![Just(2usize), Just(6), Just(8)], seed: u64) {
+        let stats = run(&machine, node_up(), PREFIX, element, seed, plenty);
+        let without = run(&machine, node_up(), PREFIX, element, seed, |_| None);
+        prop_assert_eq!(across(&machine, &stats), across(&machine, &without));
+        if machine.hosts.is_sorted() {
+            check_inside(&machine, &stats);
+        }
+    }
+
+    #[test]
+    fn both_where_some_nodes_have_little_memory(machine in machine(), seed: u64) {
+        let kinds = [SCATTERING, PREFIX].concat();
+        run(&machine, node_up(), &kinds, 4, seed, scarce);
     }
 }

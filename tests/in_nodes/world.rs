@@ -53,6 +53,7 @@ impl Nodes {
             fragment: 128,
             fragments: [2, 4, 8][rng.below(3)],
             sets: [1, 2][rng.below(2)],
+            short: [0, 100, 4096][rng.below(3)],
             ..Config::default()
         };
         let config = Config { shared_work_min: [0, 200, usize::MAX][rng.below(3)], ..config };

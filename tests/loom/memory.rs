@@ -124,7 +124,15 @@ unsafe impl Memory for View {
         false
     }
 
+    fn stores(&self) -> bool {
+        false
+    }
+
     unsafe fn fetch(&self, _: Member, _: u64, _: *mut u8, _: usize) -> Result<()> {
+        unreachable!("no zero copy in the models")
+    }
+
+    unsafe fn store(&self, _: Member, _: *const u8, _: u64, _: usize) -> Result<()> {
         unreachable!("no zero copy in the models")
     }
 

@@ -100,6 +100,7 @@ cluster_cable() {
 cluster_up() {
     local node name
     cluster_sweep
+    # The pattern is mktemp's; the process number before it tells the next run whose folder it is.
     CLUSTER_WORK=$(mktemp -d "${TMPDIR:-/tmp}/coll-rust-nodes.$$.XXXXXX")
     exec {CLUSTER_LOCK}>"$CLUSTER_WORK/lock"
     flock -n "$CLUSTER_LOCK"

@@ -8,7 +8,9 @@
  * for every variant. The time of an operation is that of the last rank to end; the table gives medians. Data is verified.
  * The floor is the payload divided by the rate: each byte must cross the uplink once at least (Allreduce: once in each
  * direction, at the same time). With "blocks", operations with a block for each rank; their payload is what the ranks on one side
- * have for those on the other. With "few", fewer repetitions of those, and times are not judged: the machine may be busy. A variant
+ * have for those on the other, and where everybody waits for everybody the floor is no less than "turns": the time in which empty messages tell
+ * all ranks of all others (dissemination), which is what processes that share cores need to take their turns. The ratio to the best other variant comes
+ * with its interval at 99 %: that of the median of the ratios of all rounds, by order statistics, whatever their distribution. With "few", fewer repetitions of those, and times are not judged: the machine may be busy. A variant
  * of Open MPI's own whose data are wrong has no time. The burst is the part of it that passes without delay after a pause, so a small
  * operation may end below the floor, by no more than the time that is printed.
  */
@@ -20,7 +22,8 @@
 #define SPOILED_LIMIT 5    /* which is repeated this many times at most */
 #define SHARE_OF_STOCK 0.6 /* what is asked of rust: 0.6 of the best other variant (0.7 with blocks), */
 #define SHARE_OF_STOCK_BLOCKS 0.7
-#define TIMES_FLOOR 1.3    /* or 1.3 of the floor, whichever is more */
+#define TIMES_FLOOR 1.3    /* or 1.3 of the floor, whichever is more; */
+#define NEVER_ABOVE 1.05   /* and the interval of the ratio to the best other must not lie above this */
 
 static int spoiled;
 
@@ -30,7 +33,35 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds of one operation, the same on all ranks; negative where data are wrong. */
+/* Ranks in a sorted sample of n between which the median lies with 99 %: the lower one, counted from 0 (the upper one is its mirror image). */
+static int median_rank(int n)
+{
+    double below = 0, term = 1;
+    int k = 0;
+    for (int i = 0; i < n; i++)
+        term /= 2; /* of C(n, 0) / 2^n */
+    while (k < n / 2 && below + term <= 0.005) {
+        below += term;
+        term *= (double)(n - k) / (k + 1);
+        k++;
+    }
+    return k > 0 ? k - 1 : 0;
+}
+
+/* Tells all ranks of all others by empty messages. */
+static void turns_run(MPI_Comm sync)
+{
+    for (int distance = 1; distance < np; distance *= 2)
+        MPI_Sendrecv(NULL, 0, MPI_BYTE, (me + distance) % np, 5, NULL, 0, MPI_BYTE, (me + np - distance) % np, 5, sync, MPI_STATUS_IGNORE);
+}
+
+/* Whether everybody waits for everybody. */
+static int has_turns(enum operation op)
+{
+    return op == ALLTOALL || op == ALLGATHER;
+}
+
+/* Seconds of one operation (on no communicator: of the turns), the same on all ranks; negative where data are wrong. */
 static double once(struct buffers *b, double floor, enum operation op, int root, int salt, MPI_Comm comm, MPI_Comm sync)
 {
     for (int try = 0;; try++) {
@@ -41,9 +72,12 @@ static double once(struct buffers *b, double floor, enum operation op, int root,
         MPI_Bcast(&start, 1, MPI_INT64_T, 0, sync);
         sleep_until(start);
         time[1] = now_ns() - start;
-        operation_run(b, op, root, comm);
+        if (comm == MPI_COMM_NULL)
+            turns_run(sync);
+        else
+            operation_run(b, op, root, comm);
         time[0] = now_ns() - start;
-        time[2] = buffers_wrong(b, op, root, salt) != 0;
+        time[2] = comm != MPI_COMM_NULL && buffers_wrong(b, op, root, salt) != 0;
         MPI_Allreduce(MPI_IN_PLACE, time, 3, MPI_INT64_T, MPI_MAX, sync);
         if (time[2])
             return -1;
@@ -63,9 +97,9 @@ static const struct kase {
     enum operation op;
     struct size size[4]; /* ends with no bytes */
 } WHOLE[] = {
-    {BCAST, {{64 << 10, 21, "64 KiB"}, {1 << 20, 9, "1 MiB"}, {8 << 20, 5, "8 MiB"}, {0}}},
-    {REDUCE, {{64 << 10, 21, "64 KiB"}, {1 << 20, 9, "1 MiB"}, {8 << 20, 5, "8 MiB"}, {0}}},
-    {ALLREDUCE, {{64 << 10, 21, "64 KiB"}, {1 << 20, 9, "1 MiB"}, {8 << 20, 5, "8 MiB"}, {0}}},
+    {BCAST, {{64 << 10, 21, "64 KiB"}, {1 << 20, 9, "1 MiB"}, {8 << 20, 9, "8 MiB"}, {0}}},
+    {REDUCE, {{64 << 10, 21, "64 KiB"}, {1 << 20, 9, "1 MiB"}, {8 << 20, 9, "8 MiB"}, {0}}},
+    {ALLREDUCE, {{64 << 10, 21, "64 KiB"}, {1 << 20, 9, "1 MiB"}, {8 << 20, 9, "8 MiB"}, {0}}},
 }, BLOCKS[] = {
     {ALLTOALL, {{64, 61, "64 B"}, {0}}},
     {GATHER, {{4 << 10, 31, "4 KiB"}, {256 << 10, 9, "256 KiB"}, {0}}},
@@ -98,7 +132,7 @@ static double must_cross(enum operation op, size_t bytes)
 int main(int argc, char **argv)
 {
     char *variant[MAX_VARIANTS];
-    MPI_Comm comm[MAX_VARIANTS], sync;
+    MPI_Comm comm[MAX_VARIANTS + 1], sync;
     int passed = 0, failed = 0, ours = -1;
 
     MPI_Init(&argc, &argv);
@@ -120,25 +154,28 @@ int main(int argc, char **argv)
         if (!strcmp(variant[v], "rust"))
             ours = v;
     }
+    comm[variants] = MPI_COMM_NULL;
 
     if (me == 0) {
         printf("| operation | size |");
         for (int v = 0; v < variants; v++)
             printf(" %s ms |", variant[v]);
-        printf(" floor ms |%s\n|---|---|", ours < 0 ? "" : " rust/floor | rust/best other | verdict |");
+        printf("%s floor ms |%s\n|---|---|", blocks ? " turns ms |" : "",
+               ours < 0 ? "" : " rust/floor | rust/best other | 99 % interval | verdict |");
         for (int v = 0; v < variants; v++)
             printf("---|");
-        printf("---|%s\n", ours < 0 ? "" : "---|---|---|");
+        printf("%s---|%s\n", blocks ? "---|" : "", ours < 0 ? "" : "---|---|---|---|");
     }
     for (size_t o = 0; o < count; o++) {
         enum operation op = kases[o].op;
         for (const struct size *size = kases[o].size; size->bytes; size++) {
             struct buffers b = buffers_for(op, size->bytes / sizeof(int32_t));
             int n = few ? (size->repetitions + 3) / 4 : size->repetitions;
-            double time[MAX_VARIANTS][64], floor = must_cross(op, size->bytes) * 8 / rate, best = 1e9;
+            double time[MAX_VARIANTS + 1][64], ratio[64], floor = must_cross(op, size->bytes) * 8 / rate, best = 1e9;
+            int others = variants + has_turns(op), best_other = -1;
             for (int i = -1; i < n; i++) /* the first round warms up */
-                for (int k = 0; k < variants; k++) {
-                    int v = (i + 1 + k) % variants;
+                for (int k = 0; k < others; k++) {
+                    int v = (i + 1 + k) % others;
                     double t = once(&b, floor, op, 0, i + 2, comm[v], sync);
                     if (t < 0 && v == ours)
                         die("wrong data");
@@ -146,23 +183,40 @@ int main(int argc, char **argv)
                         time[v][i] = t;
                 }
             if (me == 0) {
+                double sorted[64], turns = 0, t = 0;
                 printf("| %s | %s |", operation_name[op], size->name);
-                for (int v = 0; v < variants; v++) {
-                    qsort(time[v], (size_t)n, sizeof(double), compare);
-                    if (time[v][0] < 0) {
+                for (int v = 0; v < others; v++) {
+                    memcpy(sorted, time[v], sizeof sorted);
+                    qsort(sorted, (size_t)n, sizeof(double), compare);
+                    if (sorted[0] < 0) {
                         printf(" wrong |");
                         continue;
                     }
-                    if (v != ours && time[v][n / 2] < best)
-                        best = time[v][n / 2];
-                    printf(" %.2f |", time[v][n / 2] * 1e3);
+                    if (v == variants)
+                        turns = sorted[n / 2];
+                    else if (v == ours)
+                        t = sorted[n / 2];
+                    else if (sorted[n / 2] < best)
+                        best = sorted[n / 2], best_other = v;
+                    printf(" %.2f |", sorted[n / 2] * 1e3);
                 }
+                if (blocks && !has_turns(op))
+                    printf(" |");
+                floor = turns > floor ? turns : floor;
                 printf(" %.2f |", floor * 1e3);
                 if (ours >= 0) {
-                    double t = time[ours][n / 2];
                     double most = share * best > TIMES_FLOOR * floor ? share * best : TIMES_FLOOR * floor;
-                    int good = few || t <= most;
-                    printf(" %.2f | %.2f | %s |", t / floor, t / best, few ? "right" : good ? "pass" : "FAIL");
+                    int low = median_rank(n);
+                    for (int i = 0; i < n && best_other >= 0; i++)
+                        ratio[i] = time[ours][i] / time[best_other][i];
+                    qsort(ratio, (size_t)n, sizeof(double), compare);
+                    int good = few || (t <= most && (best_other < 0 || ratio[low] <= NEVER_ABOVE));
+                    printf(" %.2f | %.2f |", t / floor, t / best);
+                    if (best_other < 0)
+                        printf(" |");
+                    else
+                        printf(" %.2f to %.2f |", ratio[low], ratio[n - 1 - low]);
+                    printf(" %s |", few ? "right" : good ? "pass" : "FAIL");
                     passed += good;
                     failed += !good;
                 }

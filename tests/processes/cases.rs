@@ -9,9 +9,10 @@ use coll_rust::shm::group::{Draft, Group};
 use coll_rust::shm::locator::{HELLO_BYTES, Hello, Place};
 use coll_rust::shm::memory::Memory;
 use coll_rust::shm::pool::{PAGE, Pool};
+use coll_rust::shm::reading::{Way, Ways};
 
 use super::job::Job;
-use super::{blocked, faults, life, load};
+use super::{blocked, faults, life, load, zero_copy};
 
 /// Where a process of a job begins; nothing when it is run as a test.
 #[test]
@@ -28,6 +29,8 @@ fn play() {
         "full" => faults::full(&mut job),
         "undumpable" => blocked::undumpable(&mut job),
         "user_spaces" => blocked::user_spaces(&mut job),
+        "components" => zero_copy::components(&mut job),
+        "unlike" => zero_copy::unlike(&mut job),
         _ => panic!("no case is called {case}"),
     }
 }
@@ -44,27 +47,41 @@ pub struct NoGroup(pub Option<String>);
 
 /// A group of some processes of the job, in this order; all processes of the job call it. `Ok(None)`: the caller is not in it.
 pub fn group(job: &mut Job, pool: Option<&Arc<Pool>>, ranks: &[usize]) -> Result<Option<Group>, NoGroup> {
+    group_by(job, pool, ranks, Ways::CMA)
+}
+
+/// The same, by these ways of reading private memory; their component is one of [`super::component`].
+pub fn group_by(
+    job: &mut Job,
+    pool: Option<&Arc<Pool>>,
+    ranks: &[usize],
+    ways: Ways,
+) -> Result<Option<Group>, NoGroup> {
     let mine = ranks.iter().position(|&rank| rank == job.rank);
     let mut failure = None;
     let mut draft: Option<Draft> = None;
     if let (Some(pool), Some(_)) = (pool, mine) {
-        draft = pool.prepare(true).map_err(|refused| failure = Some(refused.to_string())).ok();
+        draft = pool.prepare(ways).map_err(|refused| failure = Some(refused.to_string())).ok();
     }
     let hello = draft.as_ref().map_or(Hello::UNABLE, Draft::hello);
     let hellos = job.all::<HELLO_BYTES>(hello);
     let hellos: Vec<_> = ranks.iter().map(|&rank| hellos[rank]).collect();
     let mut attached = mine.is_none();
-    let mut probed = true;
+    let (mut cma, mut smsc) = (true, true);
+    let pids = job.all(std::process::id().to_le_bytes());
     if let (Some(draft), Some(me)) = (&mut draft, mine) {
         match draft.attach(me, &hellos) {
             Ok(()) => attached = true,
             Err(refused) => failure = Some(refused.to_string()),
         }
-        probed = attached && draft.probe_zero_copy().is_ok();
+        cma = attached && draft.probe_cma().is_ok();
+        let endpoint = |member: usize| super::component::endpoint(ways, u32::from_le_bytes(pids[ranks[member]]));
+        smsc = attached && draft.probe_smsc(endpoint).is_ok();
     }
-    let (attached, probed) = (job.agree(attached), job.agree(probed));
+    let (attached, cma, smsc) = (job.agree(attached), job.agree(cma), job.agree(smsc));
+    let way = Way::choose(cma, smsc, ways.smsc.is_some_and(|component| component.maps()));
     match draft {
-        Some(draft) if attached => Ok(Some(draft.confirm(probed).unwrap())),
+        Some(draft) if attached => Ok(Some(draft.confirm(way).unwrap())),
         None if attached => Ok(None),
         Some(draft) => {
             draft.give_up();

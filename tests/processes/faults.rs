@@ -6,6 +6,7 @@ use std::io;
 use coll_rust::shm::group::Draft;
 use coll_rust::shm::memory::Memory;
 use coll_rust::shm::pool::PAGE;
+use coll_rust::shm::reading::Ways;
 
 use super::cases::{self, check_controls, eventually, fill, filled, group, member};
 use super::job::{Folder, Job, run, skipped};
@@ -40,7 +41,7 @@ pub fn killed(job: &mut Job) {
     job.barrier();
     // The dead one never announces that it is through with them; when they are needed, they are free all the same.
     assert_eq!(pool.usage().leased, 41 * PAGE as u64);
-    let drafts: Vec<_> = (0..50).map(|_| pool.prepare(false).unwrap()).collect();
+    let drafts: Vec<_> = (0..50).map(|_| pool.prepare(Ways::NONE).unwrap()).collect();
     assert_eq!(pool.usage().groups, 50);
     drafts.into_iter().for_each(Draft::give_up);
     assert_eq!(pool.usage().leased, 0);

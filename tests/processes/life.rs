@@ -11,6 +11,7 @@ use coll_rust::shm::locator::{HELLO_BYTES, Locator, Place};
 use coll_rust::shm::memory::{Memory, Page};
 use coll_rust::shm::peer::Peer;
 use coll_rust::shm::pool::{PAGE, Pool};
+use coll_rust::shm::reading::{Way, Ways};
 use coll_rust::shm::team::{Config, Team};
 
 use super::cases::{self, check_controls, fill, filled, group, member, zero};
@@ -116,19 +117,19 @@ pub fn many(job: &mut Job) {
 
 /// Makes many groups by one message.
 fn batch(job: &mut Job, pool: &Arc<Pool>, count: usize) -> Vec<Group> {
-    let drafts: Vec<Draft> = (0..count).map(|_| pool.prepare(false).unwrap()).collect();
+    let drafts: Vec<Draft> = (0..count).map(|_| pool.prepare(Ways::NONE).unwrap()).collect();
     let said = job.exchange(&drafts.iter().flat_map(Draft::hello).collect::<Vec<u8>>());
     let hello = |rank: usize, n: usize| -> [u8; HELLO_BYTES] {
         said[rank].as_ref().unwrap()[n * HELLO_BYTES..][..HELLO_BYTES].try_into().unwrap()
     };
     let attach = |(n, mut draft): (usize, Draft)| {
         draft.attach(job.rank, &(0..job.size).map(|rank| hello(rank, n)).collect::<Vec<_>>()).unwrap();
-        assert!(draft.probe_zero_copy().is_err(), "nobody wanted it");
+        assert!(draft.probe_cma().is_err(), "nobody wanted it");
         draft
     };
     let drafts: Vec<Draft> = drafts.into_iter().enumerate().map(attach).collect();
     job.barrier();
-    drafts.into_iter().map(|draft| draft.confirm(false).unwrap()).collect()
+    drafts.into_iter().map(|draft| draft.confirm(Way::Nothing).unwrap()).collect()
 }
 
 #[test]
@@ -169,10 +170,10 @@ fn in_process(local: u32, locals: u32, bytes: u64) -> Arc<Pool> {
 
 /// Two pools of one process are peers like any others.
 fn pair(a: &Arc<Pool>, b: &Arc<Pool>) -> [Group; 2] {
-    let mut drafts = [a.prepare(false).unwrap(), b.prepare(false).unwrap()];
+    let mut drafts = [a.prepare(Ways::NONE).unwrap(), b.prepare(Ways::NONE).unwrap()];
     let hellos = [drafts[0].hello(), drafts[1].hello()];
     drafts.iter_mut().zip(0..).for_each(|(draft, me)| draft.attach(me, &hellos).unwrap());
-    drafts.map(|draft| draft.confirm(false).unwrap())
+    drafts.map(|draft| draft.confirm(Way::Nothing).unwrap())
 }
 
 #[test]
@@ -203,22 +204,22 @@ fn threads_share_a_pool() {
 #[test]
 fn a_forgotten_draft_keeps_its_page() {
     let (a, b) = (in_process(0, 2, MIB), in_process(1, 2, MIB));
-    drop(a.prepare(false).unwrap());
+    drop(a.prepare(Ways::NONE).unwrap());
     assert_eq!(a.usage().groups, 1);
     drop(pair(&a, &b));
     assert_eq!((a.usage().groups, a.usage().leased), (1, PAGE as u64));
-    a.prepare(false).unwrap().give_up();
+    a.prepare(Ways::NONE).unwrap().give_up();
     assert_eq!(a.usage().groups, 1);
 }
 
 #[test]
 fn a_forgotten_draft_fails_those_that_have_confirmed() {
     let (a, b) = (in_process(0, 2, MIB), in_process(1, 2, MIB));
-    let mut drafts = [a.prepare(false).unwrap(), b.prepare(false).unwrap()];
+    let mut drafts = [a.prepare(Ways::NONE).unwrap(), b.prepare(Ways::NONE).unwrap()];
     let hellos = [drafts[0].hello(), drafts[1].hello()];
     drafts.iter_mut().zip(0..).for_each(|(draft, me)| draft.attach(me, &hellos).unwrap());
     let [left, right] = drafts;
-    let team = Team::new(Box::new(right.confirm(false).unwrap()), Config::default());
+    let team = Team::new(Box::new(right.confirm(Way::Nothing).unwrap()), Config::default());
     let mut opening = std::pin::pin!(team.open(0, 0, false));
     let mut poll = || opening.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(poll().is_pending());
@@ -234,8 +235,8 @@ fn a_refused_draft_leaves_no_name() {
     let create = |backing: Backing| Pool::create(&backing, place, &budget).unwrap();
     let [named, other] = [Backing::Folder(folder.name().into()), Backing::Memfd].map(create);
     assert_eq!(folder.files().len(), 1);
-    let drafts: Vec<Draft> = std::iter::from_fn(|| other.prepare(false).ok()).collect();
-    assert!(!drafts.is_empty() && named.prepare(false).is_err());
+    let drafts: Vec<Draft> = std::iter::from_fn(|| other.prepare(Ways::NONE).ok()).collect();
+    assert!(!drafts.is_empty() && named.prepare(Ways::NONE).is_err());
     assert!(folder.files().is_empty());
 }
 
@@ -258,14 +259,14 @@ fn what_is_no_pool_is_not_attached() {
     // The same local rank in another job.
     drop(pair(&a, &b));
     let other = in_process(1, 3, MIB);
-    let mut draft = a.prepare(false).unwrap();
-    let stranger = other.prepare(false).unwrap();
+    let mut draft = a.prepare(Ways::NONE).unwrap();
+    let stranger = other.prepare(Ways::NONE).unwrap();
     let failure = draft.attach(0, &[draft.hello(), stranger.hello()]).unwrap_err().to_string();
     assert!(failure.contains("known as another process"), "{failure}");
-    let twice = b.prepare(false).unwrap();
+    let twice = b.prepare(Ways::NONE).unwrap();
     let failure = draft.attach(0, &[draft.hello(), twice.hello(), twice.hello()]).unwrap_err().to_string();
     assert!(failure.contains("not as many processes"), "{failure}");
-    let longer = in_process(2, 3, 2 * MIB).prepare(false).unwrap();
+    let longer = in_process(2, 3, 2 * MIB).prepare(Ways::NONE).unwrap();
     let failure = draft.attach(0, &[draft.hello(), longer.hello()]).unwrap_err().to_string();
     assert!(failure.contains("member 1 of 2: a pool of"), "{failure}");
     [draft, stranger, twice, longer].into_iter().for_each(Draft::give_up);
@@ -290,7 +291,7 @@ fn two_pools_share_a_budget() {
     let place = Place { local: 0, locals: 2 };
     let pools = [0, 1].map(|_| Pool::create(&Backing::Memfd, place, &budget).unwrap());
     let mut drafts = Vec::new();
-    while let Ok(draft) = pools[drafts.len() % 2].prepare(false) {
+    while let Ok(draft) = pools[drafts.len() % 2].prepare(Ways::NONE) {
         drafts.push(draft);
     }
     assert!(
@@ -299,7 +300,7 @@ fn two_pools_share_a_budget() {
         budget.left(),
         drafts.len()
     );
-    let failure = pools[0].prepare(false).unwrap_err().to_string();
+    let failure = pools[0].prepare(Ways::NONE).unwrap_err().to_string();
     assert!(failure.contains("beyond the process' share"), "{failure}");
     drop((drafts, pools));
     assert_eq!(budget.left(), MIB);

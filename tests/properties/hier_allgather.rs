@@ -5,8 +5,8 @@ use super::composition::{Choice, Found, lens, linear, trees};
 use super::data::UserStream;
 use super::job::{Machine, large_machine, levels, machine};
 use super::random::{Cut, config, parse, spec};
-use coll_rust::endpoint::Endpoint;
-use coll_rust::hier::allgather::{Exchange, Specs, allgather};
+use coll_rust::endpoint::{Endpoint, Tag};
+use coll_rust::hier::allgather::{Exchange, Specs, allgather, side_by_side};
 use coll_rust::hier::gather::Tree;
 use coll_rust::hier::lanes::segments;
 use coll_rust::select::{Bcast, Facts, Spec};
@@ -132,5 +132,57 @@ fn hundreds_of_ranks() {
         let found = Found::new(&machine, &LevelSpec::Auto, false, None);
         let choice = Choice(vec![Tree::Knomial(3); Level::COUNT]);
         run(&machine, &found, (&choice, exchange, &Spec::AUTO), (500, 2), &lens, seed);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    /// Every rank has a message for each step, and each block crosses the topmost group once in each direction of a pair of members.
+    #[test]
+    fn side_by_side_goes_from_the_top_down(
+        (parts, nodes, each) in (0..=2u32, 0..=2u32, 0..=2u32), seed: u64,
+    ) {
+        let (parts, nodes, each) = (1 << parts, 1 << nodes, 1 << each);
+        prop_assume!(parts * nodes > 1);
+        let mut rng = Rng::new(seed);
+        let machine = Machine::even(&mut rng, parts, nodes, each);
+        let found = Found::new(&machine, &LevelSpec::Auto, false, None);
+        let lens: Vec<usize> = (0..machine.size()).map(|_| 1 + rng.below(40)).collect();
+        let data = contents(&mut rng, &lens);
+        let streams: Vec<_> = data.iter().map(|block| UserStream::new(&mut rng, block)).collect();
+        let into: Vec<_> = data.iter().map(|_| user_blocks(&mut rng, &contents(&mut Rng::new(seed ^ 1), &lens))).collect();
+        let (streams_ref, into_ref, found_ref) = (&streams, &into, &found);
+        let stats = World::new(machine.size() as u32).run_seed(seed, |ep| async move {
+            let rank = ep.rank() as usize;
+            let tag = Tag { lane: 0, phase: 0, level: Level::Cluster.index() };
+            side_by_side(&ep, &found_ref.parts[rank], tag, Some(&streams_ref[rank]), &into_ref[rank]).await
+        });
+        let stats = stats.unwrap_or_else(|failed| panic!("{failed} {machine:?}"));
+        into.iter().for_each(|into| check(into, &data, &format!("{machine:?}")));
+        let steps = machine.size().ilog2() as usize;
+        prop_assert_eq!(stats.total.messages as usize, machine.size() * steps);
+        let part = |rank: usize| found.parts[0].top().iter().position(|part| part.contains(&rank));
+        let crossed = stats.pairs.iter().filter(|&(&(from, to), _)| part(from as usize) != part(to as usize));
+        let units: u64 = crossed.map(|(_, traffic)| traffic.units).sum();
+        let members = found.parts[0].top().len();
+        prop_assert_eq!(units as usize, lens.iter().sum::<usize>() * (members - 1));
+    }
+}
+
+#[test]
+fn only_even_machines_have_an_order_across() {
+    let mut rng = Rng::new(7);
+    let is_even = |machine: &Machine, levels: &str| {
+        let found = machine.hierarchies(&LevelSpec::parse(levels).unwrap(), false);
+        let order = found[0].across();
+        assert!(found.iter().all(|other| other.across() == order && other.shape().even != order.is_empty()));
+        !order.is_empty()
+    };
+    assert!(is_even(&Machine::even(&mut rng, 2, 2, 2), "auto"));
+    assert!(is_even(&Machine::even(&mut rng, 4, 1, 8), "node"));
+    assert!(!is_even(&Machine::even(&mut rng, 2, 2, 2), "none"), "nodes do not count");
+    for (parts, nodes, each) in [(1, 1, 4), (3, 2, 2), (2, 3, 2), (2, 2, 3)] {
+        assert!(!is_even(&Machine::even(&mut rng, parts, nodes, each), "auto"));
     }
 }

@@ -42,7 +42,7 @@ fn run(
         let (job, parts) = (found.job(&ep, &cut, true), &found.parts[rank]);
         match together {
             true => send(alltoall(&job, parts, choose, equal, out, into)).await,
-            false => send(spread(&job, parts, out, into)).await,
+            false => send(spread(&job, parts, equal, out, into)).await,
         }
     });
     let context = format!("seed {seed} in place {in_place} {lens:?} {choice:?} {machine:?}");

@@ -61,6 +61,17 @@ impl Machine {
         Machine { hosts, uppers, localities, hw }
     }
 
+    /// `parts` switches with `nodes` nodes each, and `each` ranks on every node, which are numbered anyhow.
+    pub fn even(rng: &mut Rng, parts: usize, nodes: usize, each: usize) -> Machine {
+        let mut hosts: Vec<u32> = (0..parts * nodes * each).map(|i| (i / each) as u32).collect();
+        for i in (1..hosts.len()).rev() {
+            hosts.swap(i, rng.below(i + 1));
+        }
+        let uppers = (0..parts * nodes).map(|node| vec![(node % parts) as u32]).collect();
+        let localities = hosts.iter().map(|_| Locality { l2: None, l3: None, numa: None, socket: None }).collect();
+        Machine { hosts, uppers, localities, ..Machine::alone() }
+    }
+
     /// One rank.
     pub fn alone() -> Machine {
         Machine::new(&mut Rng::new(1), 1, 1, 1, Order::Blocks)
@@ -71,15 +82,21 @@ impl Machine {
         self.hosts.len()
     }
 
+    /// What a rank finds.
+    pub fn hierarchy(&self, me: Rank, levels: &LevelSpec, ordered: bool) -> Hierarchy {
+        Hierarchy::build(&self.placement(me), levels, ordered)
+    }
+
+    /// What a rank knows.
+    pub fn placement(&self, me: Rank) -> Placement {
+        let here = |rank: &Rank| self.hosts[*rank as usize] == self.hosts[me as usize];
+        let local = (0..self.size() as Rank).filter(here).map(|rank| (rank, self.localities[rank as usize]));
+        Placement::new(me, self.hosts.clone(), self.uppers.clone(), local.collect(), self.hw)
+    }
+
     /// What every rank finds.
     pub fn hierarchies(&self, levels: &LevelSpec, ordered: bool) -> Vec<Hierarchy> {
-        let seen_by = |me: Rank| {
-            let here = |rank: &Rank| self.hosts[*rank as usize] == self.hosts[me as usize];
-            let local = (0..self.size() as Rank).filter(here).map(|rank| (rank, self.localities[rank as usize]));
-            let placement = Placement::new(me, self.hosts.clone(), self.uppers.clone(), local.collect(), self.hw);
-            Hierarchy::build(&placement, levels, ordered)
-        };
-        (0..self.size() as Rank).map(seen_by).collect()
+        (0..self.size() as Rank).map(|me| self.hierarchy(me, levels, ordered)).collect()
     }
 
     /// The groups of every rank.

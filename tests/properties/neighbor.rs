@@ -3,8 +3,8 @@
 use super::blocks::{SIZES, check, contents, filled, no_empty_message, send, user_blocks};
 use super::data::{UserStream, bytes};
 use super::team::{Team, traffic};
-use coll_rust::algo::neighbor::{direct::direct, with_same};
-use coll_rust::endpoint::Blocks;
+use coll_rust::algo::neighbor::{agreement, direct::direct, with_same};
+use coll_rust::endpoint::{Blocks, Endpoint, Rank, Tag};
 use coll_rust::pattern::neighborhood::{Grid, Neighbors};
 use coll_rust::sim::{Rng, SimBlocks, Stats, World};
 
@@ -239,4 +239,51 @@ fn grids_keep_directions_apart() {
             check(blocks, &expected, &format!("{shape:?} member {m}"));
         }
     }
+}
+
+/// Whether a graph hangs together, step by step.
+fn hangs_together(graph: &Graph) -> bool {
+    let mut class: Vec<usize> = (0..graph.size()).collect();
+    for (from, list) in graph.destinations.iter().enumerate() {
+        for &to in list {
+            let (old, new) = (class[from], class[to]);
+            class.iter_mut().filter(|class| **class == old).for_each(|class| *class = new);
+        }
+    }
+    class.iter().all(|&other| other == class[0])
+}
+
+#[test]
+fn members_find_out_together() {
+    let mut rng = Rng::new(37);
+    let mut seen = [0; 2];
+    for size in [1, 2, 3, 7, 8, 9, 20] {
+        for edges in [0, size - 1, 2 * size, 4 * size] {
+            for _ in 0..4 {
+                let graph = Graph::random(&mut rng, size, edges);
+                let expected = hangs_together(&graph);
+                seen[usize::from(expected)] += 1;
+                let all: Vec<(usize, Neighbors)> =
+                    (0..size).map(|m| (m, Neighbors { own: Vec::new(), ..graph.neighbors(m) })).collect();
+                let seed = rng.bits();
+                let all = &all;
+                let stats = World::new(size as u32).run_seed(seed, |ep| async move {
+                    let me = ep.rank() as usize;
+                    let mut peers: Vec<Rank> = all[me].1.peers().map(|peer| peer as Rank).collect();
+                    peers.sort_unstable();
+                    peers.dedup();
+                    let [first, second] = [0, 1].map(|lane| Tag { lane, phase: 0, level: 0 });
+                    assert_eq!(agreement::connected(&ep, first, &peers).await?, expected, "{all:?}");
+                    // Of every second one.
+                    let ranks: Vec<Rank> = (0..size as Rank).filter(|rank| rank % 2 == ep.rank() % 2).collect();
+                    let told = agreement::lists(&ep, second, &ranks, &all[me].1).await?;
+                    let same: Vec<_> = ranks.iter().map(|&rank| all[rank as usize].clone()).collect();
+                    assert_eq!(told, same);
+                    Ok(())
+                });
+                stats.unwrap_or_else(|failed| panic!("seed {seed} {all:?}: {failed}"));
+            }
+        }
+    }
+    assert!(seen[0] > 10 && seen[1] > 10, "{seen:?}");
 }

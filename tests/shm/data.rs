@@ -105,6 +105,8 @@ pub fn config(rng: &mut Rng) -> Config {
         sets,
         short: [0, 100, 1000, 9999][rng.below(4)],
         shared_work_min: [0, 200, usize::MAX][rng.below(3)],
+        piece_min: [64, 128, 4096][rng.below(3)],
+        divided_min: [1, 100, usize::MAX][rng.below(3)],
         bypass_min: [0, usize::MAX][rng.below(2)],
         waiting,
         first_op: [1, 0, u32::MAX, u32::MAX - 3, u32::MAX - 12, i32::MAX as u32 - 3][rng.below(6)],

@@ -3,9 +3,13 @@
 use super::operations::{Call, Kind, run};
 use super::world::{Work, World};
 use coll_rust::endpoint::{Blocks, Error, Result, Span, Stream};
+use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::op::allgather::allgather;
 use coll_rust::shm::op::alltoall::alltoall;
 use coll_rust::shm::op::barrier::barrier;
+use coll_rust::shm::op::bcast::bcast;
+use coll_rust::shm::op::neighbor::{self, Edges};
+use coll_rust::shm::op::{gather, scatter};
 use coll_rust::shm::team::Config;
 use std::ops::Range;
 use std::task::{Context, Poll, Waker};
@@ -192,5 +196,96 @@ fn who_fails_waits_until_nobody_reads_its_memory() {
             }
         }
         assert_eq!(ends, [Err(Error::Peer), Err(Error::NoMemory(2)), Err(Error::Peer)].map(Some));
+    }
+}
+
+/// Member 2 has failed; one of the others gives up, and then the third comes, which would write to its memory.
+#[test]
+fn nobody_writes_to_who_has_given_up() {
+    for (kind, early) in [("bcast", 1), ("scatter", 1), ("gather", 0), ("gather", 1)] {
+        let world = World::new(3, Config { divided_min: 1, ..Config::default() });
+        let begin = world.teams.iter().map(|team| {
+            Box::pin(async move { barrier(team.open(0, 0, true).await.unwrap().unwrap()).await.unwrap() }) as Work<'_>
+        });
+        drive(&world, begin.collect());
+        drop(world.teams[2].turn(0, 0, true).unwrap());
+        let mut rooms: Vec<_> = (0..2).map(|i| vec![i as u8 + 1; 3 * 4096]).collect();
+        let spans: Vec<_> = rooms.iter_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1)).collect();
+        let mut works: Vec<_> = world.teams[..2]
+            .iter()
+            .map(|team| {
+                let data = Some4k(Some(spans[team.me()]));
+                Some(Box::pin(async move {
+                    let turn = team.turn(0, 0, true).unwrap();
+                    match (kind, team.me()) {
+                        ("bcast", _) => bcast(turn, 0, &data, 1).await,
+                        ("scatter", 0) => scatter::send(turn, &data, None::<&Some4k>, 1).await,
+                        ("scatter", _) => scatter::receive(turn, 0, &data, 1).await,
+                        (_, 0) => gather::receive(turn, None::<&Some4k>, &data, 1).await,
+                        _ => gather::send(turn, 0, &data, 1).await,
+                    }
+                }))
+            })
+            .collect();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut poll = |member: usize| match works[member].as_mut().map(|work| work.as_mut().poll(&mut context)) {
+            Some(Poll::Ready(result)) => {
+                assert_eq!(result, Err(Error::Peer), "{kind}: member {member}");
+                works[member] = None;
+                true
+            }
+            Some(Poll::Pending) => false,
+            None => true,
+        };
+        // Whom others may be writing to has to wait for them.
+        let gave_up = (0..10_000).any(|_| poll(early));
+        assert_eq!(gave_up, kind != "gather", "{kind}");
+        assert!((0..10_000).any(|_| poll(1 - early)), "{kind}: the other one waits for ever");
+        assert!((0..10_000).any(|_| poll(early)), "{kind}: the early one waits for ever");
+        drop(works);
+        let untouched = rooms[early].iter().all(|&b| b == early as u8 + 1);
+        assert!(untouched || !gave_up, "{kind}: something was written to member {early}");
+    }
+}
+
+/// Members 0 and 1 exchange, 2 has no edges, and 3 does not come: nobody waits for it, even where memory is read directly, until memory is full of
+/// what it might still have to read.
+#[test]
+fn neighbours_wait_for_neighbours_only() {
+    for same in [false, true] {
+        let world = World::new(4, Config::default());
+        let begin = world.teams.iter().map(|team| {
+            Box::pin(async move { barrier(team.open(0, 0, true).await.unwrap().unwrap()).await.unwrap() }) as Work<'_>
+        });
+        drive(&world, begin.collect());
+        let mut rooms: Vec<_> = (0..6).map(|i| vec![i as u8; 4096]).collect();
+        let spans: Vec<_> = rooms.iter_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1)).collect();
+        let mut works: Vec<_> = world.teams[..3]
+            .iter()
+            .map(|team| {
+                let (me, spans) = (team.me(), &spans);
+                Box::pin(async move {
+                    let peers = [&[1][..], &[0], &[]][me];
+                    let edges = Edges::new(me, 4, &Neighbors::listed(me, 4, peers, peers));
+                    let (own, into) = (Some4k(Some(spans[me])), Some4k(Some(spans[3 + me])));
+                    for _ in 0..2 {
+                        let turn = team.open(0, 0, true).await.unwrap().unwrap();
+                        match same {
+                            true => neighbor::spread(turn, &edges, &own, &into, 1).await.unwrap(),
+                            false => neighbor::exchange(turn, &edges, &own, &into, 1).await.unwrap(),
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..100 {
+            works.retain_mut(|work| work.as_mut().poll(&mut context).is_pending());
+        }
+        assert!(works.is_empty(), "{} members wait", works.len());
+        drop(works);
+        assert!(
+            rooms[3].iter().all(|&b| b == 1) && rooms[4].iter().all(|&b| b == 0) && rooms[5].iter().all(|&b| b == 5)
+        );
     }
 }

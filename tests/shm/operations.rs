@@ -1,7 +1,9 @@
 //! One call of each operation, with its oracle. What all members must agree upon comes from a generator that all of them seed alike.
 
 use super::data::{Affine, bytes, elements, stream};
+use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::op;
+use coll_rust::shm::op::neighbor::Edges;
 use coll_rust::shm::team::Team;
 use coll_rust::shm::turn::Turn;
 use coll_rust::sim::{Rng, SimBlocks};
@@ -19,9 +21,10 @@ pub enum Kind {
     Alltoall,
     ReduceScatter,
     Scan,
+    Neighbor,
 }
 
-pub const KINDS: [Kind; 10] = [
+pub const KINDS: [Kind; 11] = [
     Kind::Barrier,
     Kind::Bcast,
     Kind::Reduce,
@@ -32,6 +35,7 @@ pub const KINDS: [Kind; 10] = [
     Kind::Alltoall,
     Kind::ReduceScatter,
     Kind::Scan,
+    Kind::Neighbor,
 ];
 
 /// One call: which, and the number that all its arguments depend on.
@@ -69,6 +73,7 @@ pub async fn run(team: &Team, slot: usize, lane: usize, call: Call) {
         Kind::Alltoall => alltoall(turn, call.id, &mut common, &mut own).await,
         Kind::ReduceScatter => reduce_scatter(turn, call.id, &mut common, &mut own).await,
         Kind::Scan => scan(turn, call.id, &mut common, &mut own).await,
+        Kind::Neighbor => neighbor(turn, call.id, &mut common, &mut own).await,
     }
 }
 
@@ -249,4 +254,45 @@ async fn scan(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
     };
     assert!(*result == expected, "call {id}: member {me}");
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
+}
+
+/// On a random graph, with several edges between the same two members, edges to oneself, and members without any.
+async fn neighbor(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+    let (me, size) = (turn.me(), turn.size());
+    let (mut destinations, mut sources) = (vec![Vec::new(); size], vec![Vec::new(); size]);
+    for _ in 0..common.below(3 * size + 1) {
+        let (from, to) = (common.below(size), common.below(size));
+        for _ in 0..=common.below(4) / 3 {
+            let at = common.below(sources[to].len() + 1);
+            destinations[from].push(to);
+            sources[to].insert(at, from);
+        }
+    }
+    let lens: Vec<Vec<usize>> = destinations.iter().map(|list| lengths(common, list.len())).collect();
+    let lens_of_all = lengths(common, size);
+    let (same, zero_copy) = (common.chance(128), threshold(common));
+    let len = |from: usize, slot: usize| if same { lens_of_all[from] } else { lens[from][slot] };
+    let block = |from: usize, slot: usize| bytes(&[id, from, if same { 0 } else { slot }], len(from, slot));
+    // The k-th edge to a member is the k-th from there.
+    let received = |slot: usize| {
+        let from = sources[me][slot];
+        let earlier = sources[me][..slot].iter().filter(|&&other| other == from).count();
+        let slots = (0..destinations[from].len()).filter(|&s| destinations[from][s] == me);
+        block(from, slots.clone().nth(earlier).expect("an edge has two ends"))
+    };
+    let edges = Edges::new(me, size, &Neighbors::listed(me, size, &destinations[me], &sources[me]));
+    let expected: Vec<_> = (0..sources[me].len()).map(received).collect();
+    let into = blocks(&zeros(&expected), own);
+    if same {
+        let mine = bytes(&[id, me, 0], lens_of_all[me]);
+        let data = stream(&mine, own);
+        op::neighbor::spread(turn, &edges, &data, &into, zero_copy).await.unwrap();
+        assert!(data.contents() == mine, "call {id}: the data of member {me} have changed");
+    } else {
+        let sent: Vec<_> = (0..destinations[me].len()).map(|slot| block(me, slot)).collect();
+        let out = blocks(&sent, own);
+        op::neighbor::exchange(turn, &edges, &out, &into, zero_copy).await.unwrap();
+        check(id, me, &out, &sent);
+    }
+    check(id, me, &into, &expected);
 }

@@ -188,7 +188,7 @@ pub async fn run<E: Endpoint>(
             match algorithm {
                 "linear" => alltoall::linear::linear(stage, Some(out), into, POSTS).await,
                 "bruck/2" => alltoall::bruck::bruck(stage, Some(out), into, 2).await,
-                "spread" => hier::alltoall::spread(&blocks(), joined, Some(out), into).await,
+                "spread" => hier::alltoall::spread(&blocks(), joined, Some(BLOCK), Some(out), into).await,
                 _ => hier::alltoall::alltoall(&blocks(), joined, &Tree::auto, Some(BLOCK), Some(out), into).await,
             }
         }

@@ -2,6 +2,7 @@
 //! ([`Neighbors`](crate::pattern::neighborhood::Neighbors)). Block i of `out` goes to destination i, block i of `into` comes from source i.
 
 pub mod aggregated;
+pub mod agreement;
 pub mod direct;
 
 use crate::algo::data::{place, read};

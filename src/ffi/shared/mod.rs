@@ -5,17 +5,22 @@
 
 mod moves;
 pub mod quick;
+mod trees;
+
+pub use trees::{Trees, has_tree};
 
 use super::call::Call;
 use super::comm::Comm;
 use super::data::Datatype;
+use super::flat;
 use super::glue::{self, ompi_op_t};
 use super::kind::Kind;
-use super::pool;
 use super::team::{self, Slot};
+use super::{neighbor, pool};
 use crate::endpoint::Result;
 use crate::shm::layout::LINE;
 use crate::shm::node::Node;
+use crate::shm::op::tree::Tree;
 use crate::shm::op::{self, Combine};
 use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
@@ -59,7 +64,7 @@ pub fn wanted(comm: &Comm, kind: Kind) -> bool {
     let any_order = !(kind.reduces() && config.reproducible);
     let (algorithm, levels) = (config.algorithm(kind), comm.levels(kind));
     let levels = levels.is_auto() || (algorithm.names_shm() && levels.holds(Level::Node));
-    !kind.is_neighbor() && any_order && algorithm.is_shared_within_node() && levels
+    any_order && algorithm.is_shared_within_node() && levels
 }
 
 /// Whether a call may go through shared memory: all of it, or what happens within the nodes. The same on all ranks.
@@ -68,10 +73,15 @@ pub fn is_eligible(comm: &Comm, call: &Call) -> bool {
     // they are, since what lies in the gaps of the user's buffer must stay.
     let simple = call.op.is_null() || (call.intrinsic && call.units().info.tiles != 0);
     let shared = match call.kind {
-        Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce => comm.is_shared() || comm.is_shared_in_nodes(),
-        _ => comm.is_shared(),
+        kind if kind.is_neighbor() => {
+            call.by_all && (comm.is_shared() || comm.is_shared_in_nodes()) && wanted(comm, kind)
+        }
+        _ if comm.is_shared() => wanted(comm, call.kind),
+        _ if !comm.is_shared_in_nodes() => false,
+        Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce => wanted(comm, call.kind),
+        _ => flat::shares_in_nodes(comm, call),
     };
-    shared && wanted(comm, call.kind) && simple
+    simple && shared
 }
 
 /// The part of an eligible call's operation that happens on this node, which is one of several; it lasts until the operation ends.
@@ -80,6 +90,7 @@ pub struct Part<'c> {
     slot: usize,
     zero_copy: Thresholds,
     elements: Option<Elements>,
+    tree: Option<Tree>,
     _turn: Option<team::Turn<'c>>,
 }
 
@@ -87,7 +98,7 @@ impl Part<'_> {
     /// For the composition of levels.
     pub fn node(&self) -> Node<'_> {
         let combine = self.elements.as_ref().map(|elements| elements as &dyn Combine);
-        Node::new(self.team, self.slot, self.zero_copy, combine)
+        Node::new(self.team, self.slot, self.zero_copy, combine).along(self.tree.as_ref())
     }
 
     /// The operation has failed here: nobody on the node must wait for it.
@@ -99,18 +110,27 @@ impl Part<'_> {
 /// The part of an eligible call on this node, where there is shared memory for it: on all ranks of the node or none.
 pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Part<'c>>> {
     let turn = match slot {
-        Slot::Nonblocking(number) => Some(comm.team.turn(number).await),
+        Slot::Nonblocking { number, .. } => Some(comm.team.turn(number).await),
         _ => None,
     };
     let elements = (!call.op.is_null()).then(|| Elements { dtype: call.units(), op: call.op });
-    let team = comm.team.team(comm).await?;
-    Ok(team.map(|team| Part { team, slot: slot.number(), zero_copy: zero_copy(comm, team), elements, _turn: turn }))
+    let team = comm.team.team(comm, slot).await?;
+    let tree = trees::tree(comm, call);
+    Ok(team.map(|team| Part {
+        team,
+        slot: slot.number(),
+        zero_copy: zero_copy(comm, team, slot.late()),
+        elements,
+        tree,
+        _turn: turn,
+    }))
 }
 
-/// From how many bytes on data are read from another process' memory: as the parameter says, or as was measured.
+/// From how many bytes on data are read from another process' memory: as the parameter says, or as was measured, if that was before the
+/// call.
 #[inline]
-fn zero_copy(comm: &Comm, team: &Team) -> Thresholds {
-    comm.config().shm.zero_copy_min.map_or(*team.thresholds(), Thresholds::all)
+fn zero_copy(comm: &Comm, team: &Team, late: bool) -> Thresholds {
+    comm.config().shm.zero_copy_min.map_or(*team.thresholds(late), Thresholds::all)
 }
 
 /// How an eligible call has gone.
@@ -124,21 +144,26 @@ pub enum Answer {
 /// Does an eligible call, if there is shared memory for it.
 pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
     let _turn = match slot {
-        Slot::Nonblocking(number) => Some(comm.team.turn(number).await),
+        Slot::Nonblocking { number, .. } => Some(comm.team.turn(number).await),
         _ => None,
     };
     if let Some(turn) = open(comm, call, slot).await? {
-        perform(comm, call, turn).await?;
+        let thresholds = zero_copy(comm, turn.team(), slot.late());
+        if let Some(turn) = trees::perform(comm, call, turn, slot.number(), thresholds).await? {
+            perform(comm, call, slot, turn).await?;
+        }
         return Ok(Answer::Done);
     }
-    let synchronise = call.kind.is_one_way() && comm.team.refuse(slot, comm.config().flow_limit);
+    let synchronise = call.one_way && comm.team.refuse(slot, comm.config().flow_limit);
     Ok(Answer::Refused { synchronise })
 }
 
 /// The next operation on the slot's stream; `None`: on no rank.
 async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn<'c>>> {
-    let Some(team) = comm.team.team(comm).await? else { return Ok(None) };
-    comm.open_quickly();
+    let Some(team) = comm.team.team(comm, slot).await? else { return Ok(None) };
+    if comm.team.is_settled() {
+        comm.open_quickly();
+    }
     if !call.op.is_null() && !team.fits(call.units().info.extent as usize) {
         return Ok(None);
     }
@@ -161,8 +186,8 @@ fn needs_queue(call: &Call, members: usize) -> bool {
     }
 }
 
-async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>) -> Result<()> {
-    let zero_copy = zero_copy(comm, turn.team());
+async fn perform(comm: &Comm, call: &Call, slot: Slot, turn: Turn<'_>) -> Result<()> {
+    let zero_copy = zero_copy(comm, turn.team(), slot.late());
     let elements = || Elements { dtype: call.units(), op: call.op };
     match call.kind {
         Kind::Barrier => op::barrier::barrier(turn).await,
@@ -181,6 +206,7 @@ async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>) -> Result<()> {
             let counts = |member| call.part(member);
             op::reduce_scatter::reduce_scatter(turn, &elements(), call.operand(), counts, call.result()).await
         }
+        kind if kind.is_neighbor() => neighbor::within_node(turn, comm, call, zero_copy.exchange).await,
         _ => Err(super::operation::UNSUPPORTED),
     }
 }

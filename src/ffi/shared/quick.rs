@@ -70,15 +70,16 @@ impl Blocks for PlainBlocks {
         }
     }
 
-    /// Of one member: more are not asked for in shared memory.
+    /// Of one member, or of several where blocks are equal: others are not asked for in shared memory.
     #[inline(always)]
     fn direct(&self, members: Range<usize>) -> Option<Span> {
         let member = members.start;
-        let shift = match self.displs.is_null() {
-            true => (member * self.each) as isize,
-            false => Self::of(self.displs, member) * self.size as isize,
+        let (shift, len) = match self.displs.is_null() {
+            true => ((member * self.each) as isize, members.len() * self.each),
+            false if members.len() == 1 => (Self::of(self.displs, member) * self.size as isize, self.len(member)),
+            false => return None,
         };
-        (members.len() == 1).then(|| Span::new(self.buffer.wrapping_offset(shift), self.len(member), 1))
+        Some(Span::new(self.buffer.wrapping_offset(shift), len, 1))
     }
 
     fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
@@ -107,7 +108,11 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
             let size = unsafe { plain(call.recv.dtype) }?;
             let data = bytes(call.recv.buf, size, call.recv.count)?;
             let turn = team.turn(0, 0, data.0.len() > LINE)?;
-            finish(team, Kind::Bcast, op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm, team).bcast))
+            finish(
+                team,
+                Kind::Bcast,
+                op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm, team, true).bcast),
+            )
         }
         kind @ (Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan) => {
             // SAFETY: by the caller's promise.
@@ -124,6 +129,10 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
         // SAFETY: as above.
         kind @ (Kind::Allgather | Kind::Allgatherv | Kind::Alltoall | Kind::Alltoallv) => unsafe {
             quick_unrooted(comm, team, kind, call)
+        },
+        // SAFETY: as above.
+        kind if kind.is_neighbor() && kind != Kind::NeighborAlltoallw => unsafe {
+            quick_neighbor(comm, team, kind, call)
         },
         _ => None,
     }
@@ -145,7 +154,7 @@ unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> 
     let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
     let in_line = if gathers { LINE } else { op::line_share(team.size()) };
     let turn = || team.turn(0, 0, vector || each > in_line);
-    let zero_copy = zero_copy(comm, team);
+    let zero_copy = zero_copy(comm, team, true);
     let zero_copy = if gathers { zero_copy.gather } else { zero_copy.scatter };
     match (all, own, gathers) {
         (Some(all), own, true) => finish(team, kind, op::gather::receive(turn()?, own.as_ref(), &all, zero_copy)),
@@ -161,7 +170,7 @@ unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> 
 /// # Safety
 /// As for [`Call::new`](crate::ffi::call::Call::new).
 unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let (size, zero_copy) = (team.size(), zero_copy(comm, team).exchange);
+    let (size, zero_copy) = (team.size(), zero_copy(comm, team, true).exchange);
     let in_place = call.send.in_place != 0;
     // SAFETY: significant, so live by the caller's promise; as below.
     let into = unsafe { blocks(&call.recv) }?;
@@ -176,6 +185,31 @@ unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -
     let out = if in_place { None } else { Some(unsafe { blocks(&call.send) }?) };
     let turn = team.turn(0, 0, vector || into.each > op::line_share(size))?;
     finish(team, kind, op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
+}
+
+/// As [`quick`], of the neighbourhood operations.
+///
+/// # Safety
+/// As for [`Call::new`](crate::ffi::call::Call::new).
+unsafe fn quick_neighbor(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
+    let around = comm.neighborhood()?;
+    let skipped = matches!(kind, Kind::NeighborAllgather | Kind::NeighborAlltoall);
+    // Without neighbours on one side there are no arrays.
+    if (skipped && !around.is_known_connected()) || around.degrees().0.min(around.degrees().1) == 0 {
+        return None;
+    }
+    let edges = around.known_within()?;
+    let zero_copy = zero_copy(comm, team, true).exchange;
+    // SAFETY: significant, so live by the caller's promise; as below.
+    let into = unsafe { blocks(&call.recv) }?;
+    if matches!(kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv) {
+        // SAFETY: as above.
+        let own = unsafe { stream(&call.send) }?;
+        return finish(team, kind, op::neighbor::spread(team.turn(0, 0, true)?, edges, &own, &into, zero_copy));
+    }
+    // SAFETY: as above.
+    let out = unsafe { blocks(&call.send) }?;
+    finish(team, kind, op::neighbor::exchange(team.turn(0, 0, true)?, edges, &out, &into, zero_copy))
 }
 
 /// As [`quick`], of the reductions.
@@ -229,7 +263,7 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
             finish(team, kind, future)
         }
         _ => {
-            let zero_copy = zero_copy(comm, team).allreduce;
+            let zero_copy = zero_copy(comm, team, true).allreduce;
             finish(team, kind, op::allreduce::allreduce(turn, &elements, units(input), units(output), zero_copy))
         }
     }

@@ -1,12 +1,12 @@
 //! Allgather, with blocks of any lengths: round by round, everybody writes a fragment and reads everybody's.
 //!
-//! Up to 56 bytes travel in the line. A member whose block is exhausted writes no more, but goes on reading.
+//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot. A member whose block is exhausted writes no more, but goes on reading.
 
 use super::block::{Block, transfer};
-use super::{address, announce, announced, fetch};
+use super::peers::{Everybody, Peers};
+use super::{Exposed, announce, announced, expose, fetch, is_short};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::turn::Turn;
 
 /// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its block. From
@@ -17,64 +17,85 @@ pub async fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
     all: &B,
     zero_copy: usize,
 ) -> Result<()> {
+    let peers = Everybody::of(&turn);
+    among(turn, peers, own, all, zero_copy).await
+}
+
+/// The same where a member's block is only for some others. Whom one has none from need not have called it.
+#[inline(always)]
+pub(super) async fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    peers: impl Peers,
+    own: Option<&S>,
+    all: &B,
+    zero_copy: usize,
+) -> Result<()> {
     let mine = Block::new(all, turn.me());
-    let may_fetch = |len: usize| len > LINE && len >= zero_copy;
-    let from = match may_fetch(mine.len()) {
-        true => own.map_or_else(|| address(&turn, &mine), |own| address(&turn, own)),
-        false => 0,
-    };
-    let gathered = rounds(&turn, own, all, from, may_fetch).await;
+    let may_fetch = |len: usize| len >= zero_copy && !is_short(&turn, len, zero_copy);
+    let region = || own.map_or_else(|| expose(&turn, &mine), |own| expose(&turn, own));
+    let region = may_fetch(mine.len()).then(region);
+    let from = region.as_ref().map_or(0, Exposed::address);
+    let gathered = rounds(&turn, peers, own, all, from, zero_copy).await;
     if from != 0 {
-        return turn.end_together(gathered).await;
+        return turn.end_with(gathered, peers.to()).await;
     }
     gathered?;
     turn.finish();
     Ok(())
 }
 
-/// All rounds. `from`: where others may read the caller's data, or 0; `may_fetch`: whether that is said of blocks of so many bytes.
+/// All rounds. `from`: where others may read the caller's data, or 0.
 async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: &Turn<'_>,
+    peers: impl Peers,
     own: Option<&S>,
     all: &B,
     from: u64,
-    may_fetch: impl Fn(usize) -> bool,
+    zero_copy: usize,
 ) -> Result<()> {
-    let (me, size, fragment) = (turn.me(), turn.size(), turn.fragment());
-    let mine = Block::new(all, me);
-    let longest = (0..size).map(|m| all.len(m)).max().unwrap_or(0);
+    let (size, fragment) = (turn.size(), turn.fragment());
+    let mine = Block::new(all, turn.me());
+    let longest = peers.from().map(|m| all.len(m)).max().unwrap_or(0).max(mine.len());
     let bypass = longest >= turn.team().config().bypass_min;
-    let rounds = turn.steps(longest.div_ceil(fragment))?;
-    let my_rounds = if from != 0 { 1 } else { mine.len().div_ceil(fragment) as u32 };
+    let is_short = |len: usize| is_short(turn, len, zero_copy);
+    let may_fetch = |len: usize| len >= zero_copy && !is_short(len);
+    let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(fragment) };
+    let rounds = turn.steps(rounds_of(longest))?;
+    let my_rounds = if from != 0 { 1 } else { rounds_of(mine.len()) as u32 };
     let ahead = u32::from(turn.depth() > 1);
     let mut next = 0;
     for round in 0..rounds {
         while next < my_rounds.min(round + 1 + ahead) {
             match own {
-                Some(own) => put(turn, own, next, may_fetch(mine.len()).then_some(from)).await?,
-                None => put(turn, &mine, next, may_fetch(mine.len()).then_some(from)).await?,
+                Some(own) => put(turn, own, next, is_short(mine.len()), may_fetch(mine.len()).then_some(from)).await?,
+                None => put(turn, &mine, next, is_short(mine.len()), may_fetch(mine.len()).then_some(from)).await?,
             }
             next += 1;
         }
         if let (Some(own), 0) = (own, round) {
             transfer(own, &mine)?;
         }
-        for member in (me + 1..size).chain(0..me) {
+        for member in peers.from() {
             let (block, at) = (Block::new(all, member), round as usize * fragment);
             let len = block.len();
-            if len <= at || (round > 0 && may_fetch(len) && announced(turn, member) != 0) {
+            if round as usize >= rounds_of(len) || (round > 0 && may_fetch(len) && announced(turn, member) != 0) {
+                continue;
+            }
+            if is_short(len) {
+                turn.wrote_room(member, len).await?;
+                // SAFETY: published, and it holds so much.
+                unsafe { copy::unpack(&block, 0, len, turn.room(member, len), false) }?;
                 continue;
             }
             turn.wrote(member, round + 1).await?;
             if round == 0 && may_fetch(len) && announced(turn, member) != 0 {
-                fetch(turn, member, announced(turn, member), &block)?;
+                fetch(turn, member, announced(turn, member), &block, len)?;
                 continue;
             }
-            let from = if len <= LINE { turn.payload(member) } else { turn.slot(member, round) };
-            // SAFETY: published; a line or a slot holds so much.
-            unsafe { copy::unpack(&block, at, fragment.min(len - at), from, bypass) }?;
+            // SAFETY: published; a slot holds so much.
+            unsafe { copy::unpack(&block, at, fragment.min(len - at), turn.slot(member, round), bypass) }?;
         }
-        if round == 0 && (0..size).all(|m| all.len(m) > 0) {
+        if round == 0 && peers.from().filter(|&m| all.len(m) > 0).count() + 1 == size {
             turn.met();
         }
         if round + turn.depth() < rounds {
@@ -85,13 +106,13 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
 }
 
 /// Publishes fragment `step` of the caller's data; `away` is to be announced with the first: where to read them instead, or 0.
-async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, away: Option<u64>) -> Result<()> {
+async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, short: bool, away: Option<u64>) -> Result<()> {
     let (me, len, fragment) = (turn.me(), data.len(), turn.fragment());
     let at = step as usize * fragment;
-    if len <= LINE {
+    if short {
         turn.line_free().await?;
-        // SAFETY: the line is free, and `len` bytes fit.
-        unsafe { copy::pack(data, 0, len, turn.payload(me)) }?;
+        // SAFETY: free, and `len` bytes fit.
+        unsafe { copy::pack(data, 0, len, turn.room(me, len)) }?;
     } else {
         turn.slot_free(step).await?;
         if let (Some(away), 0) = (away, step) {

@@ -1,15 +1,14 @@
 //! Reduction to all, in the order of the members, so that all have bitwise the same result.
 //!
-//! Up to 56 bytes travel in the lines, and everybody combines everything; so it is with fragments in slots while latency counts
+//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and everybody combines everything; so it is with fragments in slots while latency counts
 //! more than work. Otherwise each member combines a part of every fragment, and all collect the parts: less to combine even for two
 //! members, and no more to copy between caches. Of long operands they may [read](super::fetched) their parts where those lie.
 
 use super::combine::{Combine, fold};
 use super::reduce::Pieces;
-use super::{all_wrote, fetched, shared};
+use super::{all_wrote, all_wrote_room, fetched, is_short, reads_anywhere, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::turn::Turn;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be the input. From `zero_copy`
@@ -17,26 +16,33 @@ use crate::shm::turn::Turn;
 #[inline(always)]
 pub async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span, zero_copy: usize) -> Result<()> {
     let bytes = input.len() * op.size();
-    if bytes > LINE {
-        let least = zero_copy.max(op.size() * turn.size());
-        return if turn.size() > 1 && bytes >= least && turn.team().memory().zero_copy() {
-            fetched::allreduce(turn, op, input, output).await
-        } else if turn.size() > 1 && bytes >= turn.team().config().shared_work_min {
-            match turn.team().config().waiting.crowded {
-                true => through_one(turn, op, input, output).await,
-                false => shared::reduce(turn, None, op, input, output).await,
-            }
-        } else {
-            everyone(turn, op, input, output).await
-        };
+    let (shares_work, least) = (turn.team().config().shared_work_min, zero_copy.max(op.size() * turn.size()));
+    if is_short(&turn, bytes, shares_work.min(least)) {
+        return short(turn, op, input, output).await;
     }
+    if turn.size() > 1 && bytes >= least && reads_anywhere(&turn) {
+        fetched::allreduce(turn, op, input, output).await
+    } else if turn.size() > 1 && bytes >= shares_work {
+        match turn.team().config().waiting.crowded {
+            true => through_one(turn, op, input, output).await,
+            false => shared::reduce(turn, None, op, input, output).await,
+        }
+    } else {
+        everyone(turn, op, input, output).await
+    }
+}
+
+/// Everybody combines everything, out of lines or short slots.
+#[inline(always)]
+async fn short<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
+    let bytes = input.len() * op.size();
     turn.line_free().await?;
-    // SAFETY: the line is free, and the bytes fit.
-    unsafe { copy::write(turn.payload(turn.me()), input.ptr(), bytes) };
+    // SAFETY: free, and the bytes fit.
+    unsafe { copy::write(turn.room(turn.me(), bytes), input.ptr(), bytes) };
     turn.publish(1);
-    all_wrote(&turn, 1).await?;
-    // SAFETY: all have published; the output is in nobody's line.
-    unsafe { fold(op, turn.size(), input.len(), |m| turn.payload(m).cast_const(), output.ptr()) };
+    all_wrote_room(&turn, bytes).await?;
+    // SAFETY: all have published; the output is in nobody's room.
+    unsafe { fold(op, turn.size(), input.len(), |m| turn.room(m, bytes).cast_const(), output.ptr()) };
     turn.finish();
     Ok(())
 }

@@ -5,7 +5,8 @@
 //! concerned need to know the length of a block.
 
 use super::block::{Block, Rooms, Shares, transfer};
-use super::{HEAD, address, fetch, get, put};
+use super::peers::{Everybody, Peers};
+use super::{HEAD, address_in, fetch, get, put};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -43,8 +44,8 @@ impl Plan<'_> {
 
     /// Whether all blocks between the caller and others are short.
     #[inline(always)]
-    fn all_short(self, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
-        (0..self.team.size()).all(|m| m == self.team.me() || (self.is_short(out.len(m)) && self.is_short(into.len(m))))
+    fn all_short(self, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
+        peers.to().all(|m| self.is_short(out.len(m))) && peers.from().all(|m| self.is_short(into.len(m)))
     }
 
     fn rounds(self, len: usize) -> usize {
@@ -60,13 +61,26 @@ pub async fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     zero_copy: usize,
 ) -> Result<()> {
+    let peers = Everybody::of(&turn);
+    among(turn, peers, out, into, zero_copy).await
+}
+
+/// The same where a member only has blocks for some others, and from some. Whom it has none from need not have called it.
+#[inline(always)]
+pub(super) async fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    peers: impl Peers,
+    out: Option<&O>,
+    into: &I,
+    zero_copy: usize,
+) -> Result<()> {
     let turn = turn.widened();
     let plan = Plan { team: turn.team(), fragment: turn.fragment(), zero_copy };
     match out {
-        Some(out) if plan.all_short(out, into) => short(turn, plan, out, into).await,
-        Some(out) => exchange(turn, plan, out, into, true).await,
+        Some(out) if plan.all_short(peers, out, into) => short(turn, plan, peers, out, into).await,
+        Some(out) => exchange(turn, plan, peers, out, into, true).await,
         // What is to be sent does not stay unchanged.
-        None => exchange(turn, Plan { zero_copy: usize::MAX, ..plan }, into, into, false).await,
+        None => exchange(turn, Plan { zero_copy: usize::MAX, ..plan }, peers, into, into, false).await,
     }
 }
 
@@ -74,32 +88,35 @@ pub async fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     plan: Plan<'_>,
+    peers: impl Peers,
     out: &O,
     into: &I,
 ) -> Result<()> {
-    let (me, size) = (turn.me(), turn.size());
-    let others = || (me + 1..size).chain(0..me);
-    let rooms = plan.rooms(me);
-    turn.line_free().await?;
-    for member in others() {
-        let (block, len) = (Block::new(out, member), out.len(member));
-        // SAFETY: free, and a share holds so much.
-        unsafe { copy::pack(&block, 0, len, rooms.at(&turn, member, len)) }?;
+    let me = turn.me();
+    if peers.to().any(|m| out.len(m) > 0) {
+        let rooms = plan.rooms(me);
+        turn.line_free().await?;
+        for member in peers.to() {
+            let (block, len) = (Block::new(out, member), out.len(member));
+            // SAFETY: free, and a share holds so much.
+            unsafe { copy::pack(&block, 0, len, rooms.at(&turn, member, len)) }?;
+        }
+        turn.publish(1);
     }
-    turn.publish(1);
     transfer(&Block::new(out, me), &Block::new(into, me))?;
-    let mut all = true;
-    for member in others() {
+    let mut met = 1;
+    for member in peers.from() {
         let (block, len) = (Block::new(into, member), into.len(member));
         if len == 0 {
-            all = false;
             continue;
         }
-        turn.wrote(member, 1).await?;
+        met += 1;
+        let rooms = plan.rooms(member);
+        turn.wrote_at(member, rooms.at(&turn, me, len), len).await?;
         // SAFETY: published, and a share holds so much.
-        unsafe { copy::unpack(&block, 0, len, plan.rooms(member).at(&turn, me, len), false) }?;
+        unsafe { copy::unpack(&block, 0, len, rooms.at(&turn, me, len), false) }?;
     }
-    if all {
+    if met == turn.size() {
         turn.met();
     }
     turn.finish();
@@ -109,18 +126,19 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     plan: Plan<'_>,
+    peers: impl Peers,
     out: &O,
     into: &I,
     own_left: bool,
 ) -> Result<()> {
-    let (me, size) = (turn.me(), turn.size());
     let away = |m: Member| match out.len(m) >= plan.zero_copy && !plan.is_short(out.len(m)) {
-        true => address(&turn, &Block::new(out, m)),
+        true => address_in(plan.team, &Block::new(out, m)),
         false => 0,
     };
-    let exchanged = rounds(&turn, plan, out, into, own_left, away).await;
-    if (0..size).any(|m| m != me && away(m) != 0) {
-        return turn.end_together(exchanged).await;
+    let exchanged = rounds(&turn, plan, peers, out, into, own_left, away).await;
+    let readers = peers.to().filter(|&m| away(m) != 0);
+    if readers.clone().next().is_some() {
+        return turn.end_with(exchanged, readers).await;
     }
     exchanged?;
     turn.finish();
@@ -131,30 +149,30 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: &Turn<'_>,
     plan: Plan<'_>,
+    peers: impl Peers,
     out: &O,
     into: &I,
     mut own_left: bool,
     away: impl Fn(Member) -> u64 + Copy,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
-    let others = || (me + 1..size).chain(0..me);
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
-    let to_send = turn.steps(others().map(rounds_out).max().unwrap_or(0))?;
-    let rounds = turn.steps(others().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
-    let bypass = others().map(|m| into.len(m)).sum::<usize>() >= turn.team().config().bypass_min;
+    let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
+    let rounds = turn.steps(peers.from().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
+    let bypass = peers.from().map(|m| into.len(m)).sum::<usize>() >= turn.team().config().bypass_min;
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
     let mut next = 0;
     for round in 0..rounds {
         while next < to_send.min(round + 1 + ahead) {
-            send(turn, plan, out, next, away).await?;
+            send(turn, plan, peers, out, next, away).await?;
             next += 1;
         }
         if std::mem::take(&mut own_left) {
             // The others have something to read meanwhile.
             transfer(&Block::new(out, me), &Block::new(into, me))?;
         }
-        for member in others() {
+        for member in peers.from() {
             let (block, len) = (Block::new(into, member), into.len(member));
             if round as usize >= plan.rounds(len) || fetched[member / 64] >> (member % 64) & 1 != 0 {
                 continue;
@@ -169,13 +187,13 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             let at = round as usize * plan.part();
             if round == 0 && get(from) != 0 {
                 fetched[member / 64] |= 1 << (member % 64);
-                fetch(turn, member, get(from), &block)?;
+                fetch(turn, member, get(from), &block, len)?;
                 continue;
             }
             // SAFETY: published, and a share holds so much.
             unsafe { copy::unpack(&block, at, plan.part().min(len - at), from.wrapping_add(HEAD), bypass) }?;
         }
-        if round == 0 && others().all(|m| into.len(m) > 0) {
+        if round == 0 && peers.from().filter(|&m| into.len(m) > 0).count() + 1 == size {
             turn.met();
         }
         // Others may write in more rounds than one knows of.
@@ -193,18 +211,18 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 async fn send<O: Blocks + ?Sized>(
     turn: &Turn<'_>,
     plan: Plan<'_>,
+    peers: impl Peers,
     out: &O,
     round: u32,
     away: impl Fn(Member) -> u64,
 ) -> Result<()> {
     let me = turn.me();
-    let others = || (0..turn.size()).filter(|&m| m != me);
-    if round > 0 || others().any(|m| !plan.is_short(out.len(m))) {
+    if round > 0 || peers.to().any(|m| !plan.is_short(out.len(m))) {
         turn.slot_free(round).await?;
     } else {
         turn.line_free().await?;
     }
-    for member in others() {
+    for member in peers.to() {
         let (block, len) = (Block::new(out, member), out.len(member));
         if plan.is_short(len) {
             if round == 0 {

@@ -1,9 +1,10 @@
 //! Broadcast: the root publishes, everybody reads.
 //!
-//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot; more go through the root's slots, fragment by fragment, which readers copy out while
-//! the root copies the next ones in; or readers copy from the root's memory directly.
+//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot; more go through the root's slots, piece by piece, which readers copy out while
+//! the root copies the next ones in; or readers copy from the root's memory directly, where the root helps them ([`divided`]).
 
-use super::{address, announce, announced, fetch, is_short};
+use super::divided::{self, Root};
+use super::{announce, announced, expose, is_short};
 use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -12,6 +13,18 @@ use crate::shm::turn::Turn;
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
 #[inline(always)]
 pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, data: &S, zero_copy: usize) -> Result<()> {
+    bcast_by(turn, root, data, zero_copy, true).await
+}
+
+/// As [`bcast`]; `divide`: the root may help readers that read its memory.
+#[inline(always)]
+pub async fn bcast_by<S: Stream + ?Sized>(
+    turn: Turn<'_>,
+    root: Member,
+    data: &S,
+    zero_copy: usize,
+    divide: bool,
+) -> Result<()> {
     let len = data.len();
     match (is_short(&turn, len, zero_copy), turn.me() == root) {
         (true, true) => {
@@ -21,57 +34,81 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, data: &S, z
             turn.publish(1);
         }
         (true, false) => {
-            turn.wrote(root, 1).await?;
+            turn.wrote_room(root, len).await?;
             // SAFETY: published, and `len` bytes fit.
             unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;
         }
-        (false, true) => return send(turn, data, len >= zero_copy).await,
-        (false, false) => return receive(turn, root, data, len >= zero_copy).await,
+        (false, true) => return send(turn, data, len >= zero_copy, divide).await,
+        (false, false) => return receive(turn, root, data, len >= zero_copy, divide).await,
     }
     turn.finish();
     Ok(())
 }
 
-async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool) -> Result<()> {
-    let (me, len, fragment) = (turn.me(), data.len(), turn.fragment());
+/// Where the part of the root begins; `len` without one.
+fn middle(turn: &Turn<'_>, len: usize, divide: bool) -> usize {
+    len - if divide { divided::share(turn, len, Root::Idle) } else { 0 }
+}
+
+async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, divide: bool) -> Result<()> {
+    let (me, len, piece) = (turn.me(), data.len(), turn.piece(data.len()));
     turn.set_free().await?;
     if announcing {
-        let from = address(&turn, data);
-        announce(&turn, from);
-        if from != 0 {
+        let region = expose(&turn, data);
+        announce(&turn, region.address());
+        if region.address() != 0 {
             turn.publish(1);
-            return turn.finish_together().await;
+            let helped = help(&turn, data, middle(&turn, len, divide)).await;
+            return turn.end_together(helped).await;
         }
     }
-    for step in 0..turn.steps(len.div_ceil(fragment))? {
+    for step in 0..turn.steps(len.div_ceil(piece))? {
         turn.slot_free(step).await?;
-        let at = step as usize * fragment;
-        // SAFETY: the slot is free, and holds a fragment.
-        unsafe { copy::pack(data, at, fragment.min(len - at), turn.slot(me, step)) }?;
+        let at = step as usize * piece;
+        // SAFETY: the slot is free, and holds a piece.
+        unsafe { copy::pack(data, at, piece.min(len - at), turn.slot(me, step)) }?;
         turn.publish(step + 1);
     }
     turn.finish();
     Ok(())
 }
 
-async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, data: &S, announcing: bool) -> Result<()> {
-    let (len, fragment) = (data.len(), turn.fragment());
+/// Writes what follows `at` to all others' memory, where possible.
+async fn help<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, at: usize) -> Result<()> {
+    let others = (0..turn.size()).filter(|&m| m != turn.me() && at < data.len());
+    for member in others {
+        turn.wrote(member, 1).await?;
+        let to = announced(turn, member);
+        if to != 0 {
+            divided::store(turn, member, data, to, at, data.len())?;
+        }
+    }
+    Ok(())
+}
+
+async fn receive<S: Stream + ?Sized>(
+    turn: Turn<'_>,
+    root: Member,
+    data: &S,
+    announcing: bool,
+    divide: bool,
+) -> Result<()> {
+    let (len, piece) = (data.len(), turn.piece(data.len()));
     if announcing {
         turn.wrote(root, 1).await?;
         let from = announced(&turn, root);
         if from != 0 {
-            fetch(&turn, root, from, data)?;
-            turn.finish();
-            return Ok(());
+            let middle = middle(&turn, len, divide);
+            return divided::receive(turn, root, from, data, middle).await;
         }
     }
     let bypass = len >= turn.team().config().bypass_min;
-    let steps = turn.steps(len.div_ceil(fragment))?;
+    let steps = turn.steps(len.div_ceil(piece))?;
     for step in 0..steps {
         turn.wrote(root, step + 1).await?;
-        let at = step as usize * fragment;
-        // SAFETY: published; the slot holds a fragment.
-        unsafe { copy::unpack(data, at, fragment.min(len - at), turn.slot(root, step), bypass) }?;
+        let at = step as usize * piece;
+        // SAFETY: published; the slot holds a piece.
+        unsafe { copy::unpack(data, at, piece.min(len - at), turn.slot(root, step), bypass) }?;
         // Somebody waits for it only where the slot is used again.
         if step + turn.depth() < steps {
             turn.acknowledge(step + 1);

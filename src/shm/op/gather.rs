@@ -1,19 +1,34 @@
 //! Gather, with blocks of any lengths: every member writes its own queue, the root reads them all.
 //!
-//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot. Of more, the root takes fragment k of every member, then k + 1: the
-//! members copy in while it copies out. Its progress as a reader counts (fragment, member) pairs, so each member knows when its slot is free. Only the root and the
+//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot. Of more, the root takes piece k of every member, then k + 1: the
+//! members copy in while it copies out. Its progress as a reader counts (piece, member) pairs, so each member knows when its slot is free. Only the root and the
 //! member need to know the length of a block.
 
 use super::block::{Block, index, transfer};
-use super::{address, announce, announced, fetch, is_short};
+use super::divided::{self, Root};
+use super::{address, announce, announced, expose, fetch, get, is_short, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 
+/// Where the part begins that the member itself writes to the root's memory; `len` without one.
+fn middle(turn: &Turn<'_>, len: usize) -> usize {
+    let fits = turn.size() * size_of::<u64>() <= turn.team().config().short;
+    match if fits { divided::share(turn, len, Root::HasOwn) } else { 0 } {
+        0 => len,
+        share => share,
+    }
+}
+
+/// Where the root puts the address of a member's block.
+fn entry(turn: &Turn<'_>, root: Member, member: Member) -> *mut u8 {
+    turn.room(root, turn.size() * size_of::<u64>()).wrapping_add(member * size_of::<u64>())
+}
+
 /// Sends `own` to `root`. From `zero_copy` bytes on, the root may read it directly.
 pub async fn send<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
-    let (me, len, fragment) = (turn.me(), own.len(), turn.fragment());
+    let (me, len, piece) = (turn.me(), own.len(), turn.piece(own.len()));
     if is_short(&turn, len, zero_copy) {
         if len > 0 {
             turn.line_free().await?;
@@ -26,27 +41,42 @@ pub async fn send<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zer
     }
     turn.set_free().await?;
     if len >= zero_copy {
-        let from = address(&turn, own);
-        announce(&turn, from);
-        if from != 0 {
+        let region = expose(&turn, own);
+        announce(&turn, region.address());
+        if region.address() != 0 {
             turn.publish(1);
-            turn.all_over(std::iter::once(root)).await?;
+            let stored = write(&turn, root, own).await;
+            turn.over_with(stored, std::iter::once(root)).await?;
             turn.finish();
             return Ok(());
         }
     }
     let (others, place) = (turn.size() - 1, index(root, me));
-    for step in 0..turn.steps(len.div_ceil(fragment) * others)? / others as u32 {
+    for step in 0..turn.steps(len.div_ceil(piece) * others)? / others as u32 {
         if let Some(before) = step.checked_sub(turn.depth()) {
             turn.read(root, before * others as u32 + place as u32 + 1).await?;
         }
-        let at = step as usize * fragment;
-        // SAFETY: the set is free, and the root is through with what the slot held before; it holds a fragment.
-        unsafe { copy::pack(own, at, fragment.min(len - at), turn.slot(me, step)) }?;
+        let at = step as usize * piece;
+        // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
+        unsafe { copy::pack(own, at, piece.min(len - at), turn.slot(me, step)) }?;
         turn.publish(step + 1);
     }
     turn.finish();
     Ok(())
+}
+
+/// Writes the caller's part of its block to the root's memory, where possible.
+async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, own: &S) -> Result<()> {
+    let len = own.len();
+    let at = middle(turn, len);
+    if at == len {
+        return Ok(());
+    }
+    turn.wrote(root, 1).await?;
+    match get(entry(turn, root, turn.me())) {
+        0 => Ok(()),
+        to => divided::store(turn, root, own, to, at, len),
+    }
 }
 
 /// As the root, receives every member's block in `all`; `own` is its own data, if they are not in its block.
@@ -56,28 +86,64 @@ pub async fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
     all: &B,
     zero_copy: usize,
 ) -> Result<()> {
-    let (me, size, fragment) = (turn.me(), turn.size(), turn.fragment());
-    if let Some(own) = own {
-        transfer(own, &Block::new(all, me))?;
-    }
+    let (me, size) = (turn.me(), turn.size());
     let others = || (0..size).filter(|&m| m != me);
-    let is_short = |len| is_short(&turn, len, zero_copy);
-    let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(fragment) };
+    let divides = |m: Member| {
+        let len = all.len(m);
+        !is_short(&turn, len, zero_copy) && len >= zero_copy && middle(&turn, len) < len
+    };
+    let to = |m: Member| if divides(m) { address(&turn, &Block::new(all, m)) } else { 0 };
+    let divided = others().any(divides);
+    if divided {
+        turn.line_free().await?;
+        others().for_each(|m| put(entry(&turn, me, m), to(m)));
+        turn.publish(1);
+    }
+    let kept = own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)));
+    let received = kept.and(receive_all(&turn, all, zero_copy, to).await);
+    if divided {
+        // In any case: they write to the caller's memory.
+        turn.over_with(received, others().filter(|&m| to(m) != 0)).await?;
+    } else {
+        received?;
+    }
+    turn.finish();
+    Ok(())
+}
+
+/// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0.
+async fn receive_all<B: Blocks + ?Sized>(
+    turn: &Turn<'_>,
+    all: &B,
+    zero_copy: usize,
+    to: impl Fn(Member) -> u64,
+) -> Result<()> {
+    let (me, size) = (turn.me(), turn.size());
+    let others = || (0..size).filter(|&m| m != me);
+    let is_short = |len| is_short(turn, len, zero_copy);
+    let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
     let longest = others().map(|m| all.len(m)).max().unwrap_or(0);
     let most = others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
     let rounds = turn.steps(most * size)? / size as u32;
     let bypass = longest >= turn.team().config().bypass_min;
     for round in 0..rounds {
         for member in others() {
-            let (block, at) = (Block::new(all, member), round as usize * fragment);
+            let block = Block::new(all, member);
             let len = block.len();
+            let piece = turn.piece(len);
+            let at = round as usize * piece;
             let may_fetch = !is_short(len) && len >= zero_copy;
-            if round as usize >= rounds_of(len) || (may_fetch && round > 0 && announced(&turn, member) != 0) {
+            if round as usize >= rounds_of(len) || (may_fetch && round > 0 && announced(turn, member) != 0) {
                 continue;
             }
-            turn.wrote(member, round + 1).await?;
-            if may_fetch && round == 0 && announced(&turn, member) != 0 {
-                fetch(&turn, member, announced(&turn, member), &block)?;
+            if is_short(len) {
+                turn.wrote_room(member, len).await?;
+            } else {
+                turn.wrote(member, round + 1).await?;
+            }
+            if may_fetch && round == 0 && announced(turn, member) != 0 {
+                let part = if to(member) != 0 { middle(turn, len) } else { len };
+                fetch(turn, member, announced(turn, member), &block, part)?;
                 continue;
             }
             if is_short(len) {
@@ -85,13 +151,12 @@ pub async fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
                 unsafe { copy::unpack(&block, 0, len, turn.room(member, len), false) }?;
                 continue;
             }
-            // SAFETY: published; a slot holds a fragment.
-            unsafe { copy::unpack(&block, at, fragment.min(len - at), turn.slot(member, round), bypass) }?;
-            if at + turn.depth() as usize * fragment < len {
+            // SAFETY: published; a slot holds a piece.
+            unsafe { copy::unpack(&block, at, piece.min(len - at), turn.slot(member, round), bypass) }?;
+            if at + turn.depth() as usize * piece < len {
                 turn.acknowledge(round * (size - 1) as u32 + index(me, member) as u32 + 1);
             }
         }
     }
-    turn.finish();
     Ok(())
 }

@@ -11,21 +11,27 @@ pub mod barrier;
 pub mod bcast;
 mod block;
 pub mod combine;
+pub mod divided;
 mod fetched;
 pub mod gather;
+pub mod neighbor;
+mod peers;
 pub mod reduce;
 pub mod reduce_scatter;
 pub mod scan;
 pub mod scatter;
 mod shared;
+pub mod tree;
 
 pub use combine::Combine;
 
 use crate::endpoint::{Error, Result, Span, Stream};
 use crate::shm::layout::LINE;
-use crate::shm::memory::Member;
+use crate::shm::memory::{Member, Memory};
+use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
+use std::num::NonZeroU64;
 
 /// Whether `len` bytes travel in [`Turn::room`]. `limit`: from so many on (but not in a line), another way is wanted.
 #[inline(always)]
@@ -43,6 +49,16 @@ pub fn line_share(members: usize) -> usize {
 async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
     for member in (0..turn.size()).filter(|&m| m != turn.me()) {
         turn.wrote(member, step).await?;
+    }
+    turn.met();
+    Ok(())
+}
+
+/// The same of the first step, which publishes `len` bytes in each member's [room](Turn::room).
+#[inline(always)]
+async fn all_wrote_room(turn: &Turn<'_>, len: usize) -> Result<()> {
+    for member in (0..turn.size()).filter(|&m| m != turn.me()) {
+        turn.wrote_room(member, len).await?;
     }
     turn.met();
     Ok(())
@@ -75,12 +91,51 @@ fn announced(turn: &Turn<'_>, member: Member) -> u64 {
     get(turn.payload(member))
 }
 
-/// The address for others to read `data` at; 0 if they cannot.
+/// Whether members can read each other's memory wherever they like.
+fn reads_anywhere(turn: &Turn<'_>) -> bool {
+    let memory = turn.team().memory();
+    memory.zero_copy() && !memory.registers()
+}
+
+/// The address for others to read one of several blocks at; 0 if they cannot.
 fn address<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S) -> u64 {
+    address_in(turn.team(), data)
+}
+
+/// The same, where the turn is about to end.
+fn address_in<S: Stream + ?Sized>(team: &Team, data: &S) -> u64 {
     match data.direct() {
-        Some(span) if turn.team().memory().zero_copy() => span.ptr() as u64,
+        Some(span) if team.memory().zero_copy() && !team.memory().registers() => span.ptr() as u64,
         _ => 0,
     }
+}
+
+/// Data that others may read until this is dropped.
+struct Exposed<'t> {
+    memory: &'t dyn Memory,
+    number: Option<NonZeroU64>,
+}
+
+impl Exposed<'_> {
+    /// The address for others to read at; 0 if they cannot.
+    fn address(&self) -> u64 {
+        self.number.map_or(0, NonZeroU64::get)
+    }
+}
+
+impl Drop for Exposed<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.memory.conceal(number);
+        }
+    }
+}
+
+/// Lets others read `data`, if they can.
+fn expose<'t, S: Stream + ?Sized>(turn: &Turn<'t>, data: &S) -> Exposed<'t> {
+    let memory = turn.team().memory();
+    let span = data.direct().filter(|_| memory.zero_copy());
+    Exposed { memory, number: span.and_then(|span| memory.expose(span.ptr(), data.len())) }
 }
 
 /// Bytes that are read at a time from another member's memory to a stream that has to be unpacked.
@@ -102,9 +157,8 @@ unsafe fn fetch_bytes(turn: &Turn<'_>, member: Member, from: u64, to: *mut u8, l
     if team.has_failed() { Err(Error::Peer) } else { Ok(()) }
 }
 
-/// Reads all of `data` at address `from` of a member's private memory, which waits until the caller is through.
-fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &S) -> Result<()> {
-    let len = data.len();
+/// Reads the first `len` bytes of `data` at address `from` of a member's private memory, which waits until the caller is through.
+fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &S, len: usize) -> Result<()> {
     if let Some(span) = data.direct() {
         let to = span.slice(0..len);
         // SAFETY: the span's maker promised valid memory; the member waits.

@@ -5,7 +5,7 @@
 //! the root collects the parts.
 
 use super::combine::{Combine, fold};
-use super::{all_wrote, is_short, shared};
+use super::{all_wrote, all_wrote_room, is_short, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -36,7 +36,7 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Spa
             // SAFETY: free, and the bytes fit.
             unsafe { copy::write(turn.room(root, bytes), input.ptr(), bytes) };
         }
-        all_wrote(&turn, 1).await?;
+        all_wrote_room(&turn, bytes).await?;
         let own = if aside { turn.room(root, bytes) } else { input.ptr() }.cast_const();
         let operand = |m| if m == root { own } else { turn.room(m, bytes).cast_const() };
         // SAFETY: all others have published; the output is no operand but one that may be.
@@ -57,7 +57,7 @@ fn must_set_aside(turn: &Turn<'_>, input: Span, output: Span) -> bool {
 }
 
 async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> Result<()> {
-    let pieces = Pieces::new(&turn, op, input.len())?;
+    let pieces = Pieces::one_way(&turn, op, input.len())?;
     turn.set_free().await?;
     for step in 0..pieces.steps {
         if let Some(before) = (step + 1).checked_sub(turn.depth()) {
@@ -74,7 +74,7 @@ async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> 
 
 async fn receive<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
     let (me, members) = (turn.me(), turn.size());
-    let pieces = Pieces::new(&turn, op, input.len())?;
+    let pieces = Pieces::one_way(&turn, op, input.len())?;
     let aside = must_set_aside(&turn, input, output);
     if aside {
         turn.set_free().await?;
@@ -114,9 +114,19 @@ pub(super) struct Pieces {
 impl Pieces {
     /// Cuts `total` elements.
     pub fn new<C: Combine>(turn: &Turn<'_>, op: &C, total: usize) -> Result<Pieces> {
+        Pieces::of(turn, op, total, turn.fragment())
+    }
+
+    /// Cuts what goes one way ([`Turn::piece`]).
+    fn one_way<C: Combine>(turn: &Turn<'_>, op: &C, total: usize) -> Result<Pieces> {
+        Pieces::of(turn, op, total, turn.piece(total * op.size()))
+    }
+
+    /// Cuts them into pieces of up to `bytes`, or of one element.
+    fn of<C: Combine>(turn: &Turn<'_>, op: &C, total: usize, bytes: usize) -> Result<Pieces> {
         let (size, fragment) = (op.size(), turn.fragment());
         assert!(turn.team().fits(size), "an element of {size} bytes does not fit a fragment of {fragment}");
-        let each = fragment / size;
+        let each = (bytes / size).max(1);
         Ok(Pieces { total, each, size, steps: turn.steps(total.div_ceil(each))? })
     }
 

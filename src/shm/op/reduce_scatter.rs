@@ -1,13 +1,12 @@
 //! Reduction whose result is scattered: each member combines its part, directly from where the others have put theirs.
 //!
-//! Round k brings, for every member in its share of the slot, the k-th part of that member's elements.
+//! Up to 56 bytes in all travel in the lines, up to 4 KiB in short slots. Of more, round k brings, for every member in its share of the slot, the k-th part of that member's elements.
 
-use super::all_wrote;
 use super::block::Shares;
 use super::combine::{Combine, fold};
+use super::{all_wrote, all_wrote_room, is_short};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 
@@ -23,14 +22,15 @@ pub async fn reduce_scatter<C: Combine>(
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let start = (0..me).map(&counts).sum::<usize>();
     let mine = counts(me);
-    if input.len() * size <= LINE {
+    let bytes = input.len() * size;
+    if is_short(&turn, bytes, usize::MAX) {
         turn.line_free().await?;
-        // SAFETY: the line is free, and the bytes fit.
-        unsafe { copy::write(turn.payload(me), input.ptr(), input.len() * size) };
+        // SAFETY: free, and the bytes fit.
+        unsafe { copy::write(turn.room(me, bytes), input.ptr(), bytes) };
         turn.publish(1);
-        all_wrote(&turn, 1).await?;
-        let operand = |m| turn.payload(m).wrapping_add(start * size).cast_const();
-        // SAFETY: all have published; the output is in nobody's line.
+        all_wrote_room(&turn, bytes).await?;
+        let operand = |m| turn.room(m, bytes).wrapping_add(start * size).cast_const();
+        // SAFETY: all have published; the output is in nobody's room.
         unsafe { fold(op, members, mine, operand, output.ptr()) };
         turn.finish();
         return Ok(());

@@ -1,35 +1,38 @@
 //! Prefix reduction: member i gets the combination of the members up to itself, or before itself.
 //!
-//! Up to 56 bytes travel in the lines, and each member combines what it needs. Of more, each member takes fragment by fragment what
+//! Up to 56 bytes travel in the lines, less than 1 KiB in short slots, and each member combines what it needs. Of more, each member takes fragment by fragment what
 //! the one before has combined, adds its own, and leaves that in its slot for the next one: one combination per byte and
 //! member, and the fragments follow each other down the line of members.
 
 use super::combine::{Combine, fold};
+use super::is_short;
 use super::reduce::Pieces;
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
+
+/// From so many bytes on, what the members before have combined is passed on.
+const ALONG: usize = 1 << 10;
 
 /// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is not touched) in `output`,
 /// which may be the input.
 pub async fn scan<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span, output: Span) -> Result<()> {
     let (me, bytes) = (turn.me(), input.len() * op.size());
-    if bytes > LINE {
+    if !is_short(&turn, bytes, ALONG) {
         return along(turn, exclusive, op, input, output).await;
     }
     turn.line_free().await?;
-    // SAFETY: the line is free, and the bytes fit.
-    unsafe { copy::write(turn.payload(me), input.ptr(), bytes) };
+    // SAFETY: free, and the bytes fit.
+    unsafe { copy::write(turn.room(me, bytes), input.ptr(), bytes) };
     turn.publish(1);
     for member in 0..me {
-        turn.wrote(member, 1).await?;
+        turn.wrote_room(member, bytes).await?;
     }
     let operands = if exclusive { me } else { me + 1 };
     if operands > 0 {
-        // SAFETY: published; the output is in nobody's line.
-        unsafe { fold(op, operands, input.len(), |m| turn.payload(m).cast_const(), output.ptr()) };
+        // SAFETY: published; the output is in nobody's room.
+        unsafe { fold(op, operands, input.len(), |m| turn.room(m, bytes).cast_const(), output.ptr()) };
     }
     turn.finish();
     Ok(())

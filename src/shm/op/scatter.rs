@@ -1,11 +1,12 @@
 //! Scatter, with blocks of any lengths: the root writes its queue, and each member reads what is its.
 //!
 //! A block that fits its member's share of the line, or of the short slot, travels there. Of others the first slot holds, for each
-//! member in its share, an address to read the block at, or the block's beginning; what remains goes in whole fragments, the k-th ones of all members before
+//! member in its share, an address to read the block at, or the block's beginning; what remains goes in pieces, the k-th ones of all members before
 //! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i.
 
 use super::block::{Block, Rooms, Shares, index, transfer};
-use super::{HEAD, address, fetch, get, put};
+use super::divided::{self, Root};
+use super::{HEAD, address, announced, get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -13,26 +14,26 @@ use crate::shm::team::MAX_FRAGMENTS;
 use crate::shm::turn::Turn;
 
 /// Where what travels.
-struct Plan {
+struct Plan<'p, 't> {
+    turn: &'p Turn<'t>,
     rooms: Rooms,
     first: Shares,
-    fragment: usize,
 }
 
-impl Plan {
-    fn new(turn: &Turn<'_>, root: Member, zero_copy: usize) -> Plan {
+impl<'p, 't> Plan<'p, 't> {
+    fn new(turn: &'p Turn<'t>, root: Member, zero_copy: usize) -> Plan<'p, 't> {
         let (size, fragment) = (turn.size(), turn.fragment());
-        Plan { rooms: Rooms::new(turn.team(), root, zero_copy), first: Shares::new(fragment, size, root, 64), fragment }
+        Plan { turn, rooms: Rooms::new(turn.team(), root, zero_copy), first: Shares::new(fragment, size, root, 64) }
     }
 
     /// Bytes of a block that travel in the first slot.
     fn beginning(&self, len: usize) -> usize {
-        len.min(self.first.each - HEAD)
+        self.turn.piece(len).min(len).min(self.first.each - HEAD)
     }
 
-    /// Fragments of a block after that.
+    /// Pieces of a block after that.
     fn rounds(&self, len: usize) -> usize {
-        if self.rooms.hold(len) { 0 } else { (len - self.beginning(len)).div_ceil(self.fragment) }
+        if self.rooms.hold(len) { 0 } else { (len - self.beginning(len)).div_ceil(self.turn.piece(len)) }
     }
 }
 
@@ -75,21 +76,47 @@ pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
         turn.publish(1);
     }
     let kept = own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
-    let sent = send_rest(&turn, &plan, all, |m| away(m) != 0).await.and(kept);
+    let sent = kept.and(send_rest(&turn, &plan, all, |m| away(m) != 0).await);
+    let helped = match sent {
+        Ok(()) => help(&turn, all, |m| away(m) != 0).await,
+        failed => failed,
+    };
     // In any case: they read the caller's memory.
-    turn.all_over(others().filter(|&m| away(m) != 0)).await.and(sent)?;
+    turn.over_with(helped, others().filter(|&m| away(m) != 0)).await?;
     turn.finish();
+    Ok(())
+}
+
+/// Where the part of the root begins of a block that can be read from its memory; `len` without one.
+fn middle(turn: &Turn<'_>, len: usize) -> usize {
+    len - divided::share(turn, len, Root::HasOwn)
+}
+
+/// Writes the root's part of the blocks that are `away` to their members' memory, where possible.
+async fn help<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, away: impl Fn(Member) -> bool) -> Result<()> {
+    for member in (0..turn.size()).filter(|&m| m != turn.me() && away(m)) {
+        let (block, len) = (Block::new(all, member), all.len(member));
+        let at = middle(turn, len);
+        if at == len {
+            continue;
+        }
+        turn.wrote(member, 1).await?;
+        match announced(turn, member) {
+            0 => {}
+            to => divided::store(turn, member, &block, to, at, len)?,
+        }
+    }
     Ok(())
 }
 
 /// Sends what does not fit the first slot.
 async fn send_rest<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
-    plan: &Plan,
+    plan: &Plan<'_, '_>,
     all: &B,
     away: impl Fn(Member) -> bool,
 ) -> Result<()> {
-    let (me, size, fragment) = (turn.me(), turn.size(), plan.fragment);
+    let (me, size) = (turn.me(), turn.size());
     let rounds = |m| if away(m) { 0 } else { plan.rounds(all.len(m)) };
     let most = (0..size).filter(|&m| m != me).map(rounds).max().unwrap_or(0);
     turn.steps(most * size + 1)?;
@@ -110,9 +137,10 @@ async fn send_rest<B: Blocks + ?Sized>(
                 turn.all_read(1).await?;
             }
             let (block, len) = (Block::new(all, member), all.len(member));
-            let at = plan.beginning(len) + round * fragment;
-            // SAFETY: the slot is free, and holds a fragment.
-            unsafe { copy::pack(&block, at, fragment.min(len - at), turn.slot(me, step)) }?;
+            let piece = turn.piece(len);
+            let at = plan.beginning(len) + round * piece;
+            // SAFETY: the slot is free, and holds a piece.
+            unsafe { copy::pack(&block, at, piece.min(len - at), turn.slot(me, step)) }?;
             turn.publish(step + 1);
             readers[slot] = Some((member, step));
         }
@@ -129,19 +157,19 @@ pub async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, 
         turn.finish();
         return Ok(());
     }
-    turn.wrote(root, 1).await?;
     if plan.rooms.hold(len) {
+        turn.wrote_at(root, plan.rooms.at(&turn, me, len), len).await?;
         // SAFETY: published, and a share holds so much.
         unsafe { copy::unpack(own, 0, len, plan.rooms.at(&turn, me, len), false) }?;
         turn.finish();
         return Ok(());
     }
+    turn.wrote(root, 1).await?;
     let from = turn.slot(root, 0).wrapping_add(plan.first.at(me));
     let away = get(from);
     if away != 0 {
-        fetch(&turn, root, away, own)?;
-        turn.finish();
-        return Ok(());
+        let middle = middle(&turn, len);
+        return divided::receive(turn, root, away, own, middle).await;
     }
     let bypass = len >= turn.team().config().bypass_min;
     // SAFETY: published, and a share holds so much.
@@ -154,9 +182,10 @@ pub async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, 
     for round in 0..rounds {
         let step = (round * (turn.size() - 1) + index(root, me) + 1) as u32;
         turn.wrote(root, step + 1).await?;
-        let at = plan.beginning(len) + round * plan.fragment;
-        // SAFETY: published; the slot holds a fragment.
-        unsafe { copy::unpack(own, at, plan.fragment.min(len - at), turn.slot(root, step), bypass) }?;
+        let (piece, start) = (turn.piece(len), plan.beginning(len));
+        let at = start + round * piece;
+        // SAFETY: published; the slot holds a piece.
+        unsafe { copy::unpack(own, at, piece.min(len - at), turn.slot(root, step), bypass) }?;
         if round + 1 < rounds {
             turn.acknowledge(step + 1);
         }

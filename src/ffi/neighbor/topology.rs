@@ -1,19 +1,14 @@
-//! Neighbourhood operations: a communicator's process topology, and the exchange along its edges.
+//! The process topology of a communicator: whom the caller has edges with, and who hands what to whom.
 
-use super::call::Call;
-use super::comm::Comm;
-use super::data::{HostBlocks, Side};
-use super::flat::whole;
-use super::glue::{self, cr_topology};
-use super::host::HostEndpoint;
-use super::kind::Kind;
-use super::operation::UNSUPPORTED;
+use super::agreement::{self, Agreed};
 use crate::algo::Stage;
-use crate::algo::neighbor::{aggregated::aggregated, direct::direct, with_same};
-use crate::endpoint::{Blocks, Error, Rank, Result, Stream, Tag};
+use crate::endpoint::{Error, Rank, Result, Tag};
+use crate::ffi::comm::Comm;
+use crate::ffi::glue::{self, cr_topology};
+use crate::ffi::host::HostEndpoint;
 use crate::pattern::bundles::Bundles;
 use crate::pattern::neighborhood::{Edge, Grid, Neighbors};
-use crate::select::{Neighbor, Whole};
+use crate::shm::op::neighbor::Edges;
 use crate::topo::Level;
 use std::sync::OnceLock;
 
@@ -26,19 +21,31 @@ pub struct Neighborhood {
     plain: Among<Neighbors>,
     /// Blocks of a send buffer and of a receive buffer: those for neighbours beyond a border too.
     degrees: (usize, usize),
-    /// For blocks that travel together: each along its edge, and one for all edges. None where the caller does not know the edges of others.
-    bundles: [OnceLock<Option<Among<Bundles>>>; 2],
+    within: OnceLock<Within>,
+    /// For blocks that travel together: each along its edge, and one for all edges; with the edges within the node, and without them.
+    bundles: [OnceLock<Among<Bundles>>; 4],
+    connected: Agreed<bool>,
+    /// The neighbourhoods of the ranks of the node.
+    lists: Agreed<Vec<(usize, Neighbors)>>,
+}
+
+/// The edges within the caller's node, and the others.
+pub struct Within {
+    /// Of the node's processes.
+    pub edges: Edges,
+    /// By messages.
+    pub rest: Among<Neighbors>,
 }
 
 /// Messages with a few others.
-struct Among<T> {
+pub struct Among<T> {
     /// They and the caller, ascending.
     members: Vec<Rank>,
     /// The lowest level that the caller shares with each of them.
     levels: Vec<u8>,
     me: usize,
     /// Who they are for: indices into `members`.
-    plan: T,
+    pub plan: T,
 }
 
 impl<T> Among<T> {
@@ -61,7 +68,8 @@ impl<T> Among<T> {
         Among { members, levels, me, plan }
     }
 
-    fn stage<'a>(&'a self, ep: &'a HostEndpoint) -> Stage<'a, HostEndpoint> {
+    /// The stage of an operation's messages.
+    pub fn stage<'a>(&'a self, ep: &'a HostEndpoint) -> Stage<'a, HostEndpoint> {
         let tag = Tag { lane: 0, phase: 0, level: Level::Cluster.index() };
         Stage::new(ep, &self.members, self.me, tag).counted(&self.levels)
     }
@@ -85,7 +93,15 @@ impl Neighborhood {
         let (edges, degrees) = unsafe { edges(&topology, comm.rank() as usize, comm.size() as usize) }?;
         let peers = edges.peers().collect();
         let plain = Among::new(comm, edges, peers, |edges, number| edges.renumber(number));
-        Some(Neighborhood { topology: Topology(topology), plain, degrees, bundles: Default::default() })
+        Some(Neighborhood {
+            topology: Topology(topology),
+            plain,
+            degrees,
+            within: OnceLock::new(),
+            bundles: Default::default(),
+            connected: Agreed::default(),
+            lists: Agreed::default(),
+        })
     }
 
     /// How many blocks a send buffer has, and how many a receive buffer has.
@@ -99,22 +115,110 @@ impl Neighborhood {
         self.topology.0.kind == glue::CR_DIST_GRAPH as i32
     }
 
-    /// Who hands what to whom where blocks travel together; `same`: one block for all edges. None where the caller does not know.
-    fn bundles(&self, comm: &Comm, same: bool) -> Result<Option<&Among<Bundles>>> {
-        let place = comm.place().map_err(Error::Mpi)?;
-        let find = || {
-            let (nodes, me) = (place.node_numbers(), comm.rank() as usize);
-            let local = (0..nodes.len()).filter(|&rank| nodes[rank] == nodes[me]);
-            // SAFETY: as Open MPI has it.
-            let around = |rank| unsafe { edges(&self.topology.0, rank, nodes.len()) }.unwrap_or_default().0;
-            let local: Vec<(usize, Neighbors)> = local.map(|rank| (rank, around(rank))).collect();
-            let bundles = Bundles::new(me, &local, |rank| nodes[rank], same, BUNDLED);
-            let peers = bundles.peers().collect();
-            Among::new(comm, bundles, peers, |bundles, number| bundles.renumber(number))
-        };
-        let known = self.bundles[usize::from(same)].get_or_init(|| (!self.is_directed()).then(find));
-        Ok(known.as_ref())
+    /// All edges, by messages.
+    pub fn plain(&self) -> &Among<Neighbors> {
+        &self.plain
     }
+
+    /// The neighbours, as ranks.
+    fn ranks(&self) -> Neighbors {
+        let mut neighbors = self.plain.plan.clone();
+        neighbors.renumber(|member| self.plain.members[member] as usize);
+        neighbors
+    }
+
+    /// The edges of a rank, where everybody knows them.
+    fn around(&self, rank: usize, size: usize) -> Neighbors {
+        // SAFETY: as Open MPI has it.
+        unsafe { edges(&self.topology.0, rank, size) }.unwrap_or_default().0
+    }
+
+    /// The edges within the node and the others.
+    pub fn within(&self, comm: &Comm) -> Result<&Within> {
+        if let Some(known) = self.within.get() {
+            return Ok(known);
+        }
+        let place = comm.place().map_err(Error::Mpi)?;
+        let local: Vec<usize> = place.local().iter().map(|&(rank, _)| rank as usize).collect();
+        let [mut inside, rest] = self.ranks().split(|rank| local.binary_search(&rank).is_ok());
+        let number = |rank: usize| local.partition_point(|&other| other < rank);
+        inside.renumber(number);
+        let peers = rest.peers().collect();
+        let rest = Among::new(comm, rest, peers, |edges, number| edges.renumber(number));
+        let edges = Edges::new(number(comm.rank() as usize), local.len(), &inside);
+        Ok(self.within.get_or_init(|| Within { edges, rest }))
+    }
+
+    /// The edges within the node, where they have been asked for before.
+    #[inline]
+    pub fn known_within(&self) -> Option<&Edges> {
+        self.within.get().map(|within| &within.edges)
+    }
+
+    /// Whether all ranks are known to hang together by edges.
+    #[inline]
+    pub fn is_known_connected(&self) -> bool {
+        self.connected.known() == Some(&true)
+    }
+
+    /// Whether all ranks hang together by edges. The same on all ranks that do; to be asked for when these call a blocking operation that all of them
+    /// call.
+    pub async fn is_connected(&self, comm: &Comm) -> Result<bool> {
+        let find = async {
+            let size = comm.size() as usize;
+            match u32::try_from(self.topology.0.kind) {
+                Ok(glue::CR_CART) => Ok(true),
+                Ok(glue::CR_GRAPH) => Ok(is_connected(size, |rank| self.around(rank, size))),
+                _ => {
+                    let peers: Vec<Rank> = self.plain.members.iter().copied().filter(|&r| r != comm.rank()).collect();
+                    agreement::connected(comm, &peers).await
+                }
+            }
+        };
+        self.connected.get(find).await.copied()
+    }
+
+    /// Who hands what to whom where blocks travel together; `same`: one block for all edges; `shared`: those within the node do not count. All ranks of
+    /// the node must ask.
+    pub async fn bundles(&self, comm: &Comm, same: bool, shared: bool) -> Result<&Among<Bundles>> {
+        let cell = &self.bundles[2 * usize::from(same) + usize::from(shared)];
+        if let Some(known) = cell.get() {
+            return Ok(known);
+        }
+        let place = comm.place().map_err(Error::Mpi)?;
+        let (nodes, me) = (place.node_numbers(), comm.rank() as usize);
+        let find = async {
+            if self.is_directed() {
+                return agreement::lists(comm, &self.ranks()).await;
+            }
+            let local = (0..nodes.len()).filter(|&rank| nodes[rank] == nodes[me]);
+            Ok(local.map(|rank| (rank, self.around(rank, nodes.len()))).collect())
+        };
+        let local = self.lists.get(find).await?;
+        let mut bundles = Bundles::new(me, local, |rank| nodes[rank], same, BUNDLED);
+        // What others told does not say what goes to themselves.
+        bundles.plain.own = self.plain.plan.own.clone();
+        if shared {
+            let [_, rest] = bundles.plain.split(|rank| nodes[rank] == nodes[me]);
+            bundles.plain = rest;
+        }
+        let peers = bundles.peers().collect();
+        Ok(cell.get_or_init(|| Among::new(comm, bundles, peers, |bundles, number| bundles.renumber(number))))
+    }
+}
+
+/// Whether all ranks hang together by edges.
+fn is_connected(size: usize, around: impl Fn(usize) -> Neighbors) -> bool {
+    let (mut seen, mut next) = (vec![false; size], vec![0]);
+    seen[0] = true;
+    while let Some(rank) = next.pop() {
+        for peer in around(rank).peers() {
+            if !std::mem::replace(&mut seen[peer], true) {
+                next.push(peer);
+            }
+        }
+    }
+    seen.into_iter().all(|seen| seen)
 }
 
 /// An array of Open MPI's.
@@ -169,56 +273,5 @@ unsafe fn edges(topology: &cr_topology, me: usize, size: usize) -> Option<(Neigh
             Some(listed(destinations, sources))
         }
         _ => None,
-    }
-}
-
-/// Runs a neighbourhood operation by the algorithm that the parameters, or the facts, say. `acknowledged`: so that no rank runs ahead.
-pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call, acknowledged: bool) -> Result<()> {
-    let around = comm.neighborhood().ok_or(UNSUPPORTED)?;
-    let nothing = Side::NOTHING;
-    let (out, from) = (call.send.as_ref().unwrap_or(&nothing), call.receive.as_ref().unwrap_or(&nothing));
-    let into = HostBlocks::new(from);
-    // Whoever has neighbours gives the same amount on both sides, or nothing on one that has none.
-    let equal = matches!(call.kind, Kind::NeighborAllgather | Kind::NeighborAlltoall)
-        .then(|| out.stream().len().max(from.stream().len()));
-    let whole = Whole { block: equal.filter(|_| !around.is_directed()), ..whole(comm, call)? };
-    let config = comm.config();
-    let algorithm = match call.kind {
-        Kind::NeighborAllgather => config.neighbor_allgather.choose(&whole),
-        Kind::NeighborAllgatherv => config.neighbor_allgatherv.choose(&whole),
-        Kind::NeighborAlltoall => config.neighbor_alltoall.choose(&whole),
-        Kind::NeighborAlltoallv => config.neighbor_alltoallv.choose(&whole),
-        Kind::NeighborAlltoallw => config.neighbor_alltoallw.choose(&whole),
-        _ => return Err(UNSUPPORTED),
-    };
-    let same = matches!(call.kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv);
-    let (posts, bundles) = match algorithm {
-        Neighbor::Direct(posts) => (posts, None),
-        Neighbor::Aggregated(posts) => (posts, around.bundles(comm, same)?),
-    };
-    let way = Way { ep, around, bundles, posts, acknowledged, equal };
-    match same {
-        true => with_same(ep, &out.stream(), async |out| way.go(out, &into).await).await,
-        false => way.go(&HostBlocks::new(out), &into).await,
-    }
-}
-
-/// How the blocks go.
-struct Way<'a> {
-    ep: &'a HostEndpoint,
-    around: &'a Neighborhood,
-    bundles: Option<&'a Among<Bundles>>,
-    posts: usize,
-    acknowledged: bool,
-    equal: Option<usize>,
-}
-
-impl Way<'_> {
-    async fn go<O: Blocks>(&self, out: &O, into: &HostBlocks<'_>) -> Result<()> {
-        let &Way { ep, around, bundles, posts, acknowledged, equal } = self;
-        match bundles {
-            Some(among) => aggregated(&among.stage(ep), &among.plan, equal, out, into, posts).await,
-            None => direct(&around.plain.stage(ep), &around.plain.plan, out, into, posts, acknowledged).await,
-        }
     }
 }

@@ -1,0 +1,120 @@
+/*
+ * Reading other processes' memory by Open MPI's framework smsc (shared memory, single copy), which 5.0 brought. MPI_Init selects its component
+ * before communicators select those of coll.
+ */
+#include "compat.h"
+
+#if 4 == OMPI_MAJOR_VERSION
+
+int cr_smsc_find(struct cr_smsc *info)
+{
+    memset(info, 0, sizeof(*info));
+    return -1;
+}
+
+void *cr_smsc_endpoint(struct ompi_communicator_t *comm, int rank)
+{
+    (void) comm;
+    (void) rank;
+    return NULL;
+}
+
+void cr_smsc_release(void *endpoint)
+{
+    (void) endpoint;
+}
+
+int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes, const void *key)
+{
+    (void) endpoint;
+    (void) to;
+    (void) from;
+    (void) bytes;
+    (void) key;
+    return MPI_ERR_INTERN;
+}
+
+const void *cr_smsc_map(void *endpoint, uint64_t from, size_t bytes, void **context)
+{
+    (void) endpoint;
+    (void) from;
+    (void) bytes;
+    (void) context;
+    return NULL;
+}
+
+void cr_smsc_unmap(void *context)
+{
+    (void) context;
+}
+
+void *cr_smsc_register(const void *start, size_t bytes)
+{
+    (void) start;
+    (void) bytes;
+    return NULL;
+}
+
+void cr_smsc_deregister(void *registration)
+{
+    (void) registration;
+}
+
+#else
+
+int cr_smsc_find(struct cr_smsc *info)
+{
+    memset(info, 0, sizeof(*info));
+    if (NULL == mca_smsc) {
+        return 0;
+    }
+    info->maps = mca_smsc_base_has_feature(MCA_SMSC_FEATURE_CAN_MAP);
+    if (mca_smsc_base_has_feature(MCA_SMSC_FEATURE_REQUIRE_REGISTRATION)) {
+        info->key_bytes = mca_smsc->registration_data_size;
+    }
+    return 1;
+}
+
+void *cr_smsc_endpoint(struct ompi_communicator_t *comm, int rank)
+{
+    ompi_proc_t *proc = ompi_group_peer_lookup(comm->c_local_group, rank);
+    return NULL == proc ? NULL : MCA_SMSC_CALL(get_endpoint, &proc->super);
+}
+
+void cr_smsc_release(void *endpoint)
+{
+    MCA_SMSC_CALL(return_endpoint, endpoint);
+}
+
+int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes, const void *key)
+{
+    const int rc = MCA_SMSC_CALL(copy_from, endpoint, to, (void *) (uintptr_t) from, bytes, (void *) key);
+    return OPAL_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;
+}
+
+/* An error is known by the mapping that is left unset: a component may do without a context. */
+const void *cr_smsc_map(void *endpoint, uint64_t from, size_t bytes, void **context)
+{
+    void *mapping = NULL;
+    *context = MCA_SMSC_CALL(map_peer_region, endpoint, 0, (void *) (uintptr_t) from, bytes, &mapping);
+    return mapping;
+}
+
+void cr_smsc_unmap(void *context)
+{
+    if (NULL != context) {
+        MCA_SMSC_CALL(unmap_peer_region, context);
+    }
+}
+
+void *cr_smsc_register(const void *start, size_t bytes)
+{
+    return MCA_SMSC_CALL(register_region, (void *) start, bytes);
+}
+
+void cr_smsc_deregister(void *registration)
+{
+    MCA_SMSC_CALL(deregister_region, registration);
+}
+
+#endif

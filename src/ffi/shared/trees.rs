@@ -1,0 +1,72 @@
+//! The trees along which the processes of a node work in shared memory, where the levels say so.
+
+use super::Elements;
+use crate::endpoint::{Error, Rank, Result};
+use crate::ffi::call::Call;
+use crate::ffi::comm::Comm;
+use crate::ffi::kind::Kind;
+use crate::ffi::operation::needed;
+use crate::hier;
+use crate::shm::op::tree::{self, Tree};
+use crate::shm::rates::Thresholds;
+use crate::shm::turn::Turn;
+use crate::topo::LevelSpec;
+use std::sync::OnceLock;
+
+/// By operation, the levels of its trees on the caller's node; found at the first need.
+#[derive(Default)]
+pub struct Trees([OnceLock<Option<LevelSpec>>; Kind::COUNT]);
+
+/// Whether an operation goes along trees on the caller's node; the same on all ranks of it.
+pub fn has_tree(comm: &Comm, kind: Kind) -> bool {
+    levels(comm, kind).is_some()
+}
+
+fn levels(comm: &Comm, kind: Kind) -> Option<&LevelSpec> {
+    let find = || {
+        let may = matches!(kind, Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce);
+        let place = comm.place().ok().filter(|_| may)?;
+        place.tree_levels(comm.levels(kind))
+    };
+    comm.trees.0[kind as usize].get_or_init(find).as_ref()
+}
+
+/// The caller's place in the tree of a call on its node, if that goes along one; led by the root, if that is there.
+pub fn tree(comm: &Comm, call: &Call) -> Option<Tree> {
+    let levels = levels(comm, call.kind)?;
+    let root = matches!(call.kind, Kind::Bcast | Kind::Reduce).then_some(call.root);
+    let plan = comm.plan_for(levels, false, root).ok()?;
+    let local: Vec<Rank> = comm.place().ok()?.local().iter().map(|&(rank, _)| rank).collect();
+    hier::tree::tree(&plan.groups, &local, root)
+}
+
+/// Does a call on a communicator of one node along its tree, if it goes along one and is not too long for that; else gives `turn` back.
+pub async fn perform<'t>(
+    comm: &Comm,
+    call: &Call,
+    turn: Turn<'t>,
+    slot: usize,
+    thresholds: Thresholds,
+) -> Result<Option<Turn<'t>>> {
+    let Some(tree) = tree(comm, call) else { return Ok(Some(turn)) };
+    let team = turn.team();
+    let bytes = call.bytes().unwrap_or_default();
+    match call.kind {
+        Kind::Barrier => tree::barrier(turn, &tree).await?,
+        Kind::Bcast if tree::suits_bcast(team, bytes, thresholds.bcast) => {
+            tree::bcast(turn, &tree, &needed(&call.receive)?.stream()).await?;
+        }
+        Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, bytes) => {
+            let elements = Elements { dtype: call.units(), op: call.op };
+            let result = call.result();
+            tree::reduce(turn, &tree, &elements, call.operand(), result).await?;
+            if call.kind == Kind::Allreduce {
+                // It is open: this is the second operation of as many bytes.
+                let turn = team.open(slot, 0, bytes > crate::shm::layout::LINE).await?.ok_or(Error::Peer)?;
+                tree::bcast(turn, &tree, &result.bytes()).await?;
+            }
+        }
+        _ => return Ok(Some(turn)),
+    }
+    Ok(None)
+}

@@ -1,0 +1,94 @@
+//! Open MPI's framework smsc as a component that reads other processes' memory.
+
+use super::comm::Comm;
+use super::glue::{self, cr_smsc};
+use crate::endpoint::Rank;
+use crate::shm::reading::Ways;
+use crate::shm::smsc::{Component, Endpoint, KEY_BYTES, View};
+use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
+
+/// The message where the parameter asks for it and Open MPI has none.
+pub const UNSUPPORTED: &str = "coll_rust_zero_copy = \"smsc\": this Open MPI has no framework smsc, which 5.0 brought. Accepted here: auto, cma, off.";
+
+/// What Open MPI has selected.
+#[derive(Debug)]
+struct Selected {
+    maps: bool,
+    key_bytes: usize,
+}
+
+fn find() -> (i32, cr_smsc) {
+    let mut info = cr_smsc::default();
+    // SAFETY: fills in ours.
+    let found = unsafe { glue::cr_smsc_find(&mut info) };
+    (found, info)
+}
+
+/// Whether Open MPI has the framework.
+pub fn is_supported() -> bool {
+    find().0 >= 0
+}
+
+/// The component that Open MPI has selected; `None` where there is none that can be used. Not before MPI_Init has selected it.
+pub fn component() -> Option<&'static dyn Component> {
+    static SELECTED: OnceLock<Option<Selected>> = OnceLock::new();
+    let selected = SELECTED.get_or_init(|| {
+        let (found, info) = find();
+        let selected = Selected { maps: info.maps != 0, key_bytes: info.key_bytes };
+        (found == 1 && selected.key_bytes <= KEY_BYTES).then_some(selected)
+    });
+    selected.as_ref().map(|selected| selected as &dyn Component)
+}
+
+/// The component's endpoint for a process of the caller's node.
+pub fn endpoint(comm: &Comm, ways: Ways, rank: Rank) -> Option<Endpoint> {
+    let component = ways.smsc?;
+    // SAFETY: the communicator is alive, and the rank is in it.
+    let at = unsafe { glue::cr_smsc_endpoint(comm.handle(), rank as i32) };
+    // SAFETY: new, and the component's.
+    NonNull::new(at.cast()).map(|at| unsafe { Endpoint::new(component, at) })
+}
+
+// SAFETY: each function forwards to Open MPI's of the same meaning, which may be called by as many threads as MPI was initialised for.
+unsafe impl Component for Selected {
+    fn maps(&self) -> bool {
+        self.maps
+    }
+
+    fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+
+    unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize, key: *const u8) -> bool {
+        // SAFETY: by the caller's promise.
+        unsafe { glue::cr_smsc_copy(endpoint.as_ptr().cast(), to.cast(), from, bytes, key.cast()) == 0 }
+    }
+
+    unsafe fn map(&self, endpoint: NonNull<u8>, from: u64, bytes: usize) -> Option<View> {
+        let mut context = ptr::null_mut();
+        // SAFETY: by the caller's promise; fills in ours.
+        let start = unsafe { glue::cr_smsc_map(endpoint.as_ptr().cast(), from, bytes, &mut context) };
+        (!start.is_null()).then(|| View { start: start.cast(), context: context.cast() })
+    }
+
+    unsafe fn unmap(&self, view: View) {
+        // SAFETY: by the caller's promise.
+        unsafe { glue::cr_smsc_unmap(view.context.cast()) };
+    }
+
+    fn register(&self, start: *const u8, bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: only an address; the component looks whether there is memory.
+        NonNull::new(unsafe { glue::cr_smsc_register(start.cast(), bytes) }.cast())
+    }
+
+    unsafe fn deregister(&self, registration: NonNull<u8>) {
+        // SAFETY: by the caller's promise.
+        unsafe { glue::cr_smsc_deregister(registration.as_ptr().cast()) };
+    }
+
+    unsafe fn release(&self, endpoint: NonNull<u8>) {
+        // SAFETY: by the caller's promise.
+        unsafe { glue::cr_smsc_release(endpoint.as_ptr().cast()) };
+    }
+}

@@ -1,0 +1,58 @@
+//! What this process knows of the node's times: whether to copy through shared memory or to read others' memory.
+
+use super::startup;
+use crate::endpoint::Result;
+use crate::params::Shm;
+use crate::shm::rates::{self, RATES_BYTES, Rates, Thresholds};
+use crate::shm::reading::{WAYS, Way};
+use crate::shm::team::Team;
+use std::sync::OnceLock;
+
+/// Bytes of what a process knows.
+pub const TIMES_BYTES: usize = WAYS * RATES_BYTES;
+
+/// What the first team of the process with each way of zero copy has measured.
+static MEASURED: [OnceLock<Rates>; WAYS] = [const { OnceLock::new() }; WAYS];
+
+/// What this process knows, for others.
+pub fn known() -> [u8; TIMES_BYTES] {
+    let mut bytes = [0; TIMES_BYTES];
+    for (known, measured) in bytes.chunks_exact_mut(RATES_BYTES).zip(&MEASURED) {
+        known.copy_from_slice(&measured.get().copied().unwrap_or_default().encode());
+    }
+    bytes
+}
+
+/// What a process knows of a way.
+pub fn of(way: Way, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
+    Rates::decode(known[way.number()? * RATES_BYTES..].first_chunk()?)
+}
+
+/// Tells the team what has been `measured` on this node for its way of reading. The way's number, if nobody has measured it; the same for all members.
+pub fn begin(team: &Team, shm: &Shm, way: Way, measured: Option<Rates>) -> Option<usize> {
+    if shm.zero_copy_min.is_some() {
+        return None;
+    }
+    let number = way.number()?;
+    let known = measured.filter(|_| !team.config().waiting.crowded);
+    team.set_thresholds(known.map_or(Thresholds::UNKNOWN, |rates| rates.thresholds(team.size())));
+    if let Some(rates) = known {
+        let _ = MEASURED[number].set(rates);
+    }
+    (known.is_none() && !team.config().waiting.crowded).then_some(number)
+}
+
+/// Measures, and remembers it.
+pub async fn measure(team: &Team, number: usize) -> Result<()> {
+    match rates::measure(team).await? {
+        Some(rates) => {
+            let _ = MEASURED[number].set(rates);
+            if team.me() == 0 {
+                startup::remark(&format!("shared memory: times in ns for 64 KiB and 256 KiB: {rates:?}"));
+            }
+            team.learn(rates.thresholds(team.size()));
+        }
+        None => team.learn(*team.thresholds(false)),
+    }
+    Ok(())
+}

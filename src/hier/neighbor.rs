@@ -1,0 +1,53 @@
+//! Neighbourhood operations: the edges within a node through its shared memory, the others by messages, at the same time.
+
+use crate::endpoint::Result;
+use crate::shm::node::Node;
+use crate::shm::turn::Turn;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+/// Runs `within`, the edges within the caller's node, where that has shared memory for them, and `messages` for the others; else
+/// `messages` for all, which it is told by `false`.
+pub async fn neighbor<'n>(
+    node: Option<Node<'n>>,
+    within: impl AsyncFnOnce(Turn<'n>) -> Result<()>,
+    messages: impl AsyncFnOnce(bool) -> Result<()>,
+) -> Result<()> {
+    let turn = match node {
+        // Nobody knows how long others' blocks are.
+        Some(node) => node.open(0, usize::MAX).await?,
+        None => None,
+    };
+    match turn {
+        Some(turn) => side_by_side(messages(true), within(turn)).await,
+        None => messages(false).await,
+    }
+}
+
+/// Runs both. Where the first fails, the second one runs to its end: others may be reading the user's memory.
+pub(super) async fn side_by_side(
+    first: impl Future<Output = Result<()>>,
+    second: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let mut ends = [None; 2];
+    poll_fn(|context| {
+        if ends[0].is_none()
+            && let Poll::Ready(end) = first.as_mut().poll(context)
+        {
+            ends[0] = Some(end);
+        }
+        if ends[1].is_none()
+            && let Poll::Ready(end) = second.as_mut().poll(context)
+        {
+            ends[1] = Some(end);
+        }
+        match ends {
+            [_, Some(Err(error))] => Poll::Ready(Err(error)),
+            [Some(first), Some(Ok(()))] => Poll::Ready(first),
+            _ => Poll::Pending,
+        }
+    })
+    .await
+}

@@ -1,0 +1,245 @@
+//! Broadcast, reduction and barrier along a tree of groups of the members (such as those of a NUMA node each): what is between two groups
+//! crosses once, and whoever leads a group waits for few.
+//!
+//! Each member has its line and its slots as in the other operations; it reads its parent's and its children's only. For what is bound by latency:
+//! long data go without a tree, which copies them once more at each level ([`suits_bcast`], [`suits_reduction`]).
+
+use super::combine::{Combine, fold};
+use super::is_short;
+use super::reduce::Pieces;
+use crate::endpoint::{Result, Span, Stream};
+use crate::shm::copy;
+use crate::shm::memory::Member;
+use crate::shm::team::Team;
+use crate::shm::turn::Turn;
+use crate::sync::shared::{will_read, will_write};
+
+/// A group that the caller is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rung {
+    /// Two or more, ascending.
+    pub members: Vec<Member>,
+    /// The caller's place among them.
+    pub me: usize,
+    /// The leader's place.
+    pub leader: usize,
+}
+
+/// The groups of one member, bottom to top: it leads all of them but perhaps the last, and leaders are the members of the groups above. All
+/// members find groups of one tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    root: Member,
+    rungs: Vec<Rung>,
+}
+
+impl Tree {
+    /// `root`: who leads all groups that it is in; the same for all members.
+    pub fn new(root: Member, rungs: Vec<Rung>) -> Tree {
+        Tree { root, rungs }
+    }
+
+    /// Who leads all groups that it is in.
+    pub fn root(&self) -> Member {
+        self.root
+    }
+
+    /// The groups that the caller leads, bottom to top.
+    fn led(&self) -> &[Rung] {
+        match self.rungs.last() {
+            Some(last) if last.me != last.leader => &self.rungs[..self.rungs.len() - 1],
+            _ => &self.rungs,
+        }
+    }
+
+    /// The leader of the group that the caller does not lead.
+    fn parent(&self) -> Option<Member> {
+        self.rungs.last().filter(|last| last.me != last.leader).map(|last| last.members[last.leader])
+    }
+
+    /// Those whose parent the caller is, the topmost group first.
+    fn children(&self) -> impl Iterator<Item = Member> {
+        let others = |rung: &Rung| (0..rung.members.len()).filter(|&i| i != rung.me).collect::<Vec<_>>();
+        self.led().iter().rev().flat_map(move |rung| others(rung).into_iter().map(|i| rung.members[i]))
+    }
+
+    fn leads(&self) -> bool {
+        !self.led().is_empty()
+    }
+}
+
+/// Whether so many bytes are broadcast along a tree: longer ones may be read from the root's memory. The same on all members.
+pub fn suits_bcast(team: &Team, bytes: usize, zero_copy: usize) -> bool {
+    bytes < zero_copy || !team.memory().zero_copy()
+}
+
+/// Whether so many bytes are combined along a tree: of longer ones all members combine a part. The same on all members.
+pub fn suits_reduction(team: &Team, bytes: usize) -> bool {
+    bytes < team.config().shared_work_min
+}
+
+/// Where contents are: in a room, whole, or in slots, step by step.
+#[derive(Clone, Copy)]
+struct Places<'p, 't> {
+    turn: &'p Turn<'t>,
+    bytes: usize,
+    short: bool,
+}
+
+impl<'p, 't> Places<'p, 't> {
+    fn new(turn: &'p Turn<'t>, bytes: usize) -> Places<'p, 't> {
+        Places { turn, bytes, short: is_short(turn, bytes, usize::MAX) }
+    }
+
+    fn at(&self, member: Member, step: u32) -> *mut u8 {
+        if self.short { self.turn.room(member, self.bytes) } else { self.turn.slot(member, step) }
+    }
+
+    /// Waits until the caller's are free, for the first step.
+    async fn free(&self) -> Result<()> {
+        if self.short { self.turn.line_free().await } else { self.turn.set_free().await }
+    }
+}
+
+/// Broadcasts `data` of the tree's root.
+pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) -> Result<()> {
+    let (me, len, leads) = (turn.me(), data.len(), tree.leads());
+    let places = Places::new(&turn, len);
+    let piece = if places.short { len } else { turn.fragment() };
+    let steps = if places.short { 1 } else { turn.steps(len.div_ceil(piece))? };
+    let bypass = len >= turn.team().config().bypass_min;
+    if leads {
+        places.free().await?;
+    }
+    for step in 0..steps {
+        if let Some(before) = step.checked_sub(turn.depth()) {
+            for child in tree.children() {
+                turn.read(child, before + 1).await?;
+            }
+        }
+        let at = step as usize * piece;
+        let part = piece.min(len - at);
+        let Some(parent) = tree.parent() else {
+            // SAFETY: the place is free, and holds a piece.
+            unsafe { copy::pack(data, at, part, places.at(me, step)) }?;
+            turn.publish(step + 1);
+            continue;
+        };
+        turn.wrote(parent, step + 1).await?;
+        let from = places.at(parent, step);
+        if leads {
+            let to = places.at(me, step);
+            will_read(from, part);
+            will_write(to, part);
+            // SAFETY: published; the caller's place is free, and holds a piece.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, part) };
+            turn.publish(step + 1);
+        }
+        // SAFETY: published; the place holds a piece.
+        unsafe { copy::unpack(data, at, part, from, bypass && !places.short) }?;
+        // Somebody waits for it only where the slot is used again.
+        if step + turn.depth() < steps {
+            turn.acknowledge(step + 1);
+        }
+    }
+    turn.finish();
+    Ok(())
+}
+
+/// Combines `input` of all members in `output` of the tree's root, which may be its input: in each group in the order of the members, which is that
+/// of all members where groups are of consecutive ones.
+pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span, output: Span) -> Result<()> {
+    let (me, size) = (turn.me(), op.size());
+    let places = Places::new(&turn, input.len() * size);
+    let pieces = Pieces::new(&turn, op, input.len())?;
+    let steps = if places.short { 1 } else { pieces.steps };
+    if tree.parent().is_some() {
+        places.free().await?;
+    }
+    let mut aside: Vec<u128> = Vec::new();
+    for step in 0..steps {
+        if let Some(parent) = tree.parent()
+            && let Some(before) = (step + 1).checked_sub(turn.depth())
+        {
+            turn.read(parent, before).await?;
+        }
+        for child in tree.children() {
+            turn.wrote(child, step + 1).await?;
+        }
+        let (at, count) = if places.short { (0, input.len()) } else { pieces.get(step) };
+        let bytes = count * size;
+        let out = match tree.parent() {
+            Some(_) => places.at(me, step),
+            None => output.ptr().wrapping_add(at),
+        };
+        let mut value = input.ptr().wrapping_add(at).cast_const();
+        for rung in tree.led() {
+            if std::ptr::eq(value, out) {
+                aside.resize(bytes.div_ceil(16), 0);
+                // SAFETY: it holds so much; the value is the caller's.
+                unsafe { std::ptr::copy_nonoverlapping(value, aside.as_mut_ptr().cast::<u8>(), bytes) };
+                value = aside.as_ptr().cast();
+            }
+            let operand = |i: usize| if i == rung.me { value } else { places.at(rung.members[i], step).cast_const() };
+            // SAFETY: all children have published; the output is no operand, and the caller's place free.
+            unsafe { fold(op, rung.members.len(), count, operand, out) };
+            value = out;
+        }
+        if tree.parent().is_some() {
+            if !tree.leads() {
+                // SAFETY: the place is free, and holds a piece.
+                unsafe { copy::write(out, value, bytes) };
+            }
+            turn.publish(step + 1);
+        }
+        if tree.leads() && step + turn.depth() < steps {
+            turn.acknowledge(step + 1);
+        }
+    }
+    turn.finish();
+    Ok(())
+}
+
+/// Returns when all members have called it.
+pub async fn barrier(turn: Turn<'_>, tree: &Tree) -> Result<()> {
+    come(&turn, tree).await?;
+    if let Some(parent) = tree.parent() {
+        turn.wrote(parent, 2).await?;
+    }
+    if tree.leads() {
+        turn.publish(2);
+    }
+    turn.finish();
+    Ok(())
+}
+
+/// Returns at the root when all members have called it, elsewhere when those below have.
+pub async fn arrive(turn: Turn<'_>, tree: &Tree) -> Result<()> {
+    come(&turn, tree).await?;
+    turn.finish();
+    Ok(())
+}
+
+/// Returns when the root has called it.
+pub async fn release(turn: Turn<'_>, tree: &Tree) -> Result<()> {
+    if let Some(parent) = tree.parent() {
+        turn.wrote(parent, 1).await?;
+    }
+    if tree.leads() {
+        turn.line_free().await?;
+        turn.publish(1);
+    }
+    turn.finish();
+    Ok(())
+}
+
+async fn come(turn: &Turn<'_>, tree: &Tree) -> Result<()> {
+    turn.line_free().await?;
+    for child in tree.children() {
+        turn.wrote(child, 1).await?;
+    }
+    if tree.parent().is_some() {
+        turn.publish(1);
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Reading another process' private memory by a component that somebody else provides: with Open MPI, what its framework smsc has selected (XPMEM, KNEM,
+//! cross memory attach).
+//!
+//! Components come in three kinds: those that map the other's memory, which is then copied from like one's own; those that copy; and those
+//! that copy what its owner has registered before, by a key that the owner hands over ([`Keys`](super::keys::Keys)).
+
+use super::cma;
+use super::failure::Failure;
+use std::fmt::Debug;
+use std::ptr::{self, NonNull};
+
+/// Bytes of the longest key.
+pub const KEY_BYTES: usize = 48;
+
+/// Private memory of another process that a component has mapped.
+pub struct View {
+    /// Where it is in the caller's address space.
+    pub start: *const u8,
+    /// What the component wants to know when it is to forget it.
+    pub context: *mut u8,
+}
+
+/// A component. All of it may be called by several threads at once.
+///
+/// # Safety
+/// What a function has said it did is done: an endpoint, a view and a registration last until they are given back.
+pub unsafe trait Component: Debug + Send + Sync {
+    /// Whether it maps.
+    fn maps(&self) -> bool;
+
+    /// Bytes of a key, up to [`KEY_BYTES`]; 0: it needs none.
+    fn key_bytes(&self) -> usize;
+
+    /// Copies `bytes` at address `from` of the endpoint's process to `to`; false: it cannot, and some of `to` may have been written.
+    ///
+    /// # Safety
+    /// `endpoint` is one of this component's, `to` holds so many bytes, and `key` is null or holds [`KEY_BYTES`].
+    unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize, key: *const u8) -> bool;
+
+    /// Maps `bytes` at address `from` of the endpoint's process. Only where it [`maps`](Component::maps).
+    ///
+    /// # Safety
+    /// `endpoint` is one of this component's; the other process has memory there as long as the view is used.
+    unsafe fn map(&self, endpoint: NonNull<u8>, from: u64, bytes: usize) -> Option<View>;
+
+    /// Forgets a view.
+    ///
+    /// # Safety
+    /// A view of this component's that is not used any more.
+    unsafe fn unmap(&self, view: View);
+
+    /// Registers `bytes` of the caller's memory; what it gives begins with the key.
+    fn register(&self, start: *const u8, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Ends a registration.
+    ///
+    /// # Safety
+    /// A registration of this component's that is not used any more.
+    unsafe fn deregister(&self, registration: NonNull<u8>);
+
+    /// Gives an endpoint back.
+    ///
+    /// # Safety
+    /// An endpoint of this component's that is not used any more.
+    unsafe fn release(&self, endpoint: NonNull<u8>);
+}
+
+/// Another process, as a component knows it.
+#[derive(Debug)]
+pub struct Endpoint {
+    component: &'static dyn Component,
+    at: NonNull<u8>,
+}
+
+// SAFETY: a component may be called by any thread.
+unsafe impl Send for Endpoint {}
+// SAFETY: and by several at once.
+unsafe impl Sync for Endpoint {}
+
+impl Endpoint {
+    /// Takes over an endpoint of the component's.
+    ///
+    /// # Safety
+    /// It is one, and nobody else gives it back.
+    pub unsafe fn new(component: &'static dyn Component, at: NonNull<u8>) -> Endpoint {
+        Endpoint { component, at }
+    }
+
+    /// Copies `bytes` at address `from` of the process to `to`: all of them, or false. `key`: that of the region they lie in, where the component needs one.
+    ///
+    /// # Safety
+    /// `to` holds so many bytes; the process has memory at `from` and keeps it until the call returns.
+    pub unsafe fn read(&self, from: u64, key: Option<&[u8; KEY_BYTES]>, to: *mut u8, bytes: usize) -> bool {
+        if self.component.maps() {
+            // SAFETY: by the caller's promise.
+            let Some(view) = (unsafe { self.component.map(self.at, from, bytes) }) else { return false };
+            // SAFETY: mapped so far, and two processes' buffers are apart.
+            unsafe {
+                ptr::copy_nonoverlapping(view.start, to, bytes);
+                self.component.unmap(view);
+            }
+            return true;
+        }
+        // SAFETY: by the caller's promise.
+        unsafe { self.component.copy(self.at, from, to, bytes, key.map_or(ptr::null(), |key| key.as_ptr())) }
+    }
+
+    /// Whether the private memory of the process can be read: reads its number at `address`, and compares, as [`cma::probe`] does.
+    pub fn probe(&self, address: u64, secret: [u8; cma::SECRET], key: Option<&[u8; KEY_BYTES]>) -> Result<(), Failure> {
+        let mut got = [0; cma::SECRET];
+        // SAFETY: `got` is so long, and its owner has said that the number is there, for good.
+        if !unsafe { self.read(address, key, got.as_mut_ptr(), got.len()) } {
+            return Err(Failure::new("smsc: the component cannot read the process' memory"));
+        }
+        match got == secret {
+            true => Ok(()),
+            false => Err(Failure::new("smsc: the component has read the memory of another process")),
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // SAFETY: taken over from its maker; this was the last use.
+        unsafe { self.component.release(self.at) };
+    }
+}

@@ -1,0 +1,99 @@
+//! Publishing with waking, and sleeping.
+
+use super::Team;
+use crate::shm::layout::reached;
+use crate::sync::futex::{self, Half};
+use crate::sync::shared::{Ordering, SharedU64, fence};
+use crate::sync::wait::{LONGEST_SLEEP_NS, Patience, Pause};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+
+/// What the latest wait of a blocking operation that found nothing waits for.
+#[derive(Default)]
+pub(super) struct Awaited {
+    word: AtomicPtr<SharedU64>,
+    target: AtomicU64,
+    /// Waits that found nothing since the last pause.
+    count: AtomicU32,
+}
+
+impl Team {
+    /// Publishes `next` in a word of the caller's that held `before`, and wakes who sleeps on it.
+    #[inline(always)]
+    pub(in crate::shm) fn post(&self, word: &SharedU64, before: u64, next: u64) {
+        word.store(next, Ordering::Release);
+        if self.may_sleep {
+            self.wake(word, before, next);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, word: &SharedU64, before: u64, next: u64) {
+        // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
+        fence(Ordering::SeqCst);
+        let asleep = |member| member != self.me && self.control(member).asleep.load(Ordering::Relaxed) != 0;
+        if (0..self.size).any(asleep) {
+            // One who waits within the operation sleeps on the step, one who waits for a later operation on its number; but the
+            // former may wait in vain for a step when the owner goes on to the next operation.
+            futex::wake(word, Half::Low);
+            if Half::High.of(before) != Half::High.of(next) {
+                futex::wake(word, Half::High);
+            }
+        }
+    }
+
+    /// Notes that a wait of a blocking operation has found nothing.
+    pub(in crate::shm) fn note(&self, word: &SharedU64, target: u64) {
+        self.awaited.word.store(ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
+        self.awaited.target.store(target, Ordering::Relaxed);
+        let count = self.awaited.count.load(Ordering::Relaxed);
+        self.awaited.count.store(count.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Notes that messages are awaited too: whoever waits for both does not sleep.
+    pub fn note_messages(&self) {
+        let count = self.awaited.count.load(Ordering::Relaxed);
+        self.awaited.count.store(count.saturating_add(2), Ordering::Relaxed);
+    }
+
+    /// What the executor of a blocking operation does after each poll that found nothing (and after it has made progress elsewhere):
+    /// nothing, give the core away, or sleep for at most 1 ms. It sleeps only if exactly one wait was polled since the last
+    /// call: an operation with several lanes waits for whichever comes first, and one that waits for a message not at all.
+    pub fn pause(&self, patience: &mut Patience) {
+        let count = self.awaited.count.load(Ordering::Relaxed);
+        self.awaited.count.store(0, Ordering::Relaxed);
+        match patience.next(&self.config.waiting) {
+            Pause::None => {}
+            Pause::Sleep if count == 1 => self.sleep(),
+            Pause::Yield | Pause::Sleep => yield_now(),
+        }
+    }
+
+    /// Sleeps until the awaited word changes, unless it has come.
+    fn sleep(&self) {
+        let (at, target) = (self.awaited.word.load(Ordering::Relaxed), self.awaited.target.load(Ordering::Relaxed));
+        // SAFETY: a word of the team's memory, noted by a wait on this team.
+        let word = unsafe { &*at };
+        let asleep = &self.control(self.me).asleep;
+        asleep.store(1, Ordering::Relaxed);
+        // SYNC(asleep): see `wake`.
+        fence(Ordering::SeqCst);
+        let seen = word.load(Ordering::Relaxed);
+        if !reached(seen, target) {
+            // The half that the publication will change: a later operation may well stop at the same step.
+            let half = if Half::High.of(seen) == Half::High.of(target) { Half::Low } else { Half::High };
+            futex::wait(word, half, seen, LONGEST_SLEEP_NS);
+        }
+        asleep.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(not(loom))]
+fn yield_now() {
+    std::thread::yield_now();
+}
+
+#[cfg(loom)]
+fn yield_now() {
+    loom::thread::yield_now();
+}

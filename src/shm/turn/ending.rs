@@ -1,0 +1,83 @@
+//! Ends of operations in which members access each other's private memory: whoever lends its memory waits for the others, whatever goes wrong.
+
+use super::Turn;
+use crate::endpoint::Result;
+use crate::shm::layout::word;
+use crate::shm::memory::Member;
+use crate::shm::reach::Reach;
+use crate::sync::shared::Ordering;
+
+impl<'t> Turn<'t> {
+    /// Waits until a member is through with the operation.
+    pub fn over(&self, member: Member) -> Reach<'t> {
+        self.reader(member, word(self.op.wrapping_add(1), 0))
+    }
+
+    /// Waits until members are through with the operation that read the caller's own memory: also when one fails, the others read on.
+    pub async fn all_over(&self, members: impl Iterator<Item = Member>) -> Result<()> {
+        let mut result = Ok(());
+        for member in members {
+            let reach = self.over(member).alone();
+            result = result.and(reach.await.map(drop));
+        }
+        result
+    }
+
+    /// Ends the operation as a reader, then waits until all others have done so too: they have read the caller's own memory.
+    pub async fn finish_together(self) -> Result<()> {
+        let others = self.all_others();
+        self.finish_with(others).await
+    }
+
+    /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are told so, in order that nobody waits
+    /// for the caller, and are waited for all the same, since they may still read its memory.
+    pub async fn end_together(self, result: Result<()>) -> Result<()> {
+        let others = self.all_others();
+        self.end_with(result, others).await
+    }
+
+    /// The same where only these others read the caller's memory.
+    pub async fn end_with(self, result: Result<()>, readers: impl Iterator<Item = Member> + Clone) -> Result<()> {
+        if result.is_ok() {
+            return self.finish_with(readers).await;
+        }
+        self.team.fail();
+        // That others fail, too, is no news.
+        let _ = self.all_over(readers).await;
+        result
+    }
+
+    fn all_others(&self) -> impl Iterator<Item = Member> + Clone + use<> {
+        let me = self.me();
+        (0..self.size()).filter(move |&m| m != me)
+    }
+
+    async fn finish_with(self, readers: impl Iterator<Item = Member> + Clone) -> Result<()> {
+        let next = word(self.op.wrapping_add(1), 0);
+        // SYNC(read): as in `acknowledge`.
+        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
+        if !self.known(next) {
+            self.all_over(readers.clone()).await?;
+            if readers.count() + 1 == self.size() {
+                self.stream.behind.store(next, Ordering::Relaxed);
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Says that the caller is through with the operation, then waits until these members are so too: they read or write the caller's own memory. What has
+    /// gone wrong here is told them first, so that nobody waits for the caller. What remains is to [`finish`](Turn::finish).
+    pub async fn over_with(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
+        if result.is_err() {
+            self.team.fail();
+            // That others fail, too, is no news.
+            let _ = self.all_over(members).await;
+            return result;
+        }
+        let next = word(self.op.wrapping_add(1), 0);
+        // SYNC(read): as in `acknowledge`.
+        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
+        self.all_over(members).await
+    }
+}
