@@ -1,12 +1,29 @@
-# What ci/test-mpi.sh and ci/test-matrix.sh share: builds the component and the programs of tests/mpi, and runs them in jobs. To be sourced
-# with these set:
+# What ci/test-mpi.sh, ci/test-matrix.sh and ci/test-faults.sh share: reads the options, builds the component and the programs of tests/mpi, and runs
+# them in jobs. To be sourced with these set:
 #
-#   full, stock    0 or 1
-#   only           REGEX: only the jobs whose line matches
-#   dso            folder of mca_coll_rust.so, or nothing: build it
+#   options        those that the script knows, of --quick, --full, --stock, --list, --only REGEX, --dso FOLDER. They set:
+#                  full, stock, list 0 or 1; only; dso: where mca_coll_rust.so is, or nothing: build it
 #   programs       names in tests/mpi, or nothing: all
 #
 # Counts in `passed`, `failed` and `number` (of the last job).
+
+full=0 stock=0 list=0 only=. dso=
+while [ $# -gt 0 ]; do
+    case " $options " in
+    *" $1 "*) ;;
+    *)
+        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        exit 2
+        ;;
+    esac
+    case $1 in
+    --only) only=$2 && shift ;;
+    --dso) dso=$(cd "$2" && pwd) && shift || exit 1 ;;
+    --quick) ;;
+    *) printf -v "${1#--}" 1 ;;
+    esac
+    shift
+done
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -74,7 +91,8 @@ job() {
     done
     [ $stock = 0 ] || environment=()
     case $machine in
-    tcp) more+=(--mca btl "$btl,tcp") ;;
+    # Open MPI 5.0 finds no way from a network interface to itself.
+    tcp) more+=(--mca btl "$btl,tcp" --mca btl_tcp_if_include lo) ;;
     *) more+=(--mca btl "$btl") ;;
     esac
     case $machine in

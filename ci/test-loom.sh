@@ -14,10 +14,10 @@ timeout 600 cargo test --quiet --release --test loom
 
 # name | file | sed expression
 mutants='
-relaxed publication     | src/shm/team.rs        | s/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/
+relaxed publication     | src/shm/team/waking.rs| s/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/
 relaxed look            | src/shm/reach.rs       | s/self.word.load(Ordering::Acquire)/self.word.load(Ordering::Relaxed)/
-no look before sleeping | src/shm/team.rs        | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(1, Ordering::Relaxed);/; s/^        asleep.store(1, Ordering::Relaxed);//
-no fence at the writer  | src/shm/team.rs        | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
+no look before sleeping | src/shm/team/waking.rs| s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(1, Ordering::Relaxed);/; s/^        asleep.store(1, Ordering::Relaxed);//
+no fence at the writer  | src/shm/team/waking.rs| /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
 line not awaited        | src/shm/turn.rs        | s/(self.op.wrapping_sub(LINES as u32 - 1), 0)/(self.op.wrapping_sub(LINES as u32), 0)/
 slot not awaited        | src/shm/turn.rs        | s/word(self.op, before + 1)/word(self.op, before)/
 '

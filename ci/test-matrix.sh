@@ -14,22 +14,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-full=0 stock=0 only=. dso='' list=0 programs="matrix vector neighbor"
-while [ $# -gt 0 ]; do
-    case $1 in
-    --quick) ;;
-    --full) full=1 ;;
-    --list) list=1 ;;
-    --only) only=$2 && shift ;;
-    --dso) dso=$2 && shift ;;
-    *)
-        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
-        exit 2
-        ;;
-    esac
-    shift
-done
-
+options="--quick --full --only --list --dso" programs="matrix vector neighbor"
 . ci/mpi-jobs.sh
 
 # ---------------------------------------------------------------- what there is

@@ -6,6 +6,7 @@
 #   ci/test-nodes.sh            the same as --quick
 #   ci/test-nodes.sh --quick    counts of Bcast and Reduce for a few roots; results; times of operations with blocks, not judged
 #   ci/test-nodes.sh --full     counts of all roots and speed, two shapes of job, as tables in Markdown
+#   ci/test-nodes.sh --costs    what a message costs between nodes and within one, without building ours (src/select/cost.rs)
 #   ci/test-nodes.sh --stock    the tables of Open MPI's own components, without building ours
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +15,7 @@ cd "$(dirname "$0")/.."
 mode=${1:---quick}
 case $mode in
 --quick | --full) variants=tuned,han,rust ;;
---stock) variants=tuned,han ;;
+--stock | --costs) variants=tuned,han ;;
 *)
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
     exit 2
@@ -30,7 +31,7 @@ if [ -n "$obstacle" ]; then
     exit 0
 fi
 
-if [ "$mode" != --stock ]; then
+if [ "$mode" != --stock ] && [ "$mode" != --costs ]; then
     folder=$(COLL_RUST_SKIP_MPIPERF=1 ci/build.sh | tail -n 1)
     [ -e "$folder/mca_coll_rust.so" ] || { echo "test-nodes: no component in '$folder'" >&2; exit 1; }
     exports=$(ci/env.sh)
@@ -90,7 +91,7 @@ rm -f "$cleanup_log"
 cluster_up
 bin=$CLUSTER_WORK/bin
 mkdir "$bin"
-for program in count speed correct torus inside; do
+for program in count speed correct torus inside within costs; do
     mpicc -O2 -Wall -Wextra -Werror -o "$bin/$program" "tests/nodes/$program.c"
 done
 mpicc -O2 -Wall -Wextra -Werror -o "$bin/vector" tests/mpi/vector.c -lm
@@ -98,6 +99,14 @@ mpicc -std=gnu11 -O2 -Wall -Wextra -o "$bin/neighbor" tests/mpi/neighbor.c -lm -
 network=(--mca coll_rust_network_file "$CLUSTER_WORK/network.txt")
 slurm=(--mca coll_rust_network_file "$CLUSTER_WORK/topology.conf")
 [ "$mode" != --stock ] || network=()
+
+if [ "$mode" = --costs ]; then
+    for shape in 1,1 2; do
+        printf '%s: ' "$([ $shape = 2 ] && echo within a node || echo between nodes)"
+        cluster_run $shape 60 --map-by node "$bin/costs" 2>/dev/null
+    done
+    exit 0
+fi
 
 case $mode in
 --quick)
@@ -139,14 +148,19 @@ if [ "$mode" != --stock ]; then
     job "Within the nodes, with little" 3,2,1,2 slot 100 --mca coll_rust_shm_limit 1m "$bin/inside" any
     nsenter --target "${CLUSTER_PID[node0]}" --mount --pid mkdir "$CLUSTER_WORK/local/shm"
     job "Within the nodes, on one only" 3,2,1,2 slot 100 --mca coll_rust_shm_backing "$CLUSTER_WORK/local/shm" "$bin/inside" any
-    cluster_run 3,2,1,2 100 --mca coll_rust_shm_backing /dev/shm "$bin/inside" kill >"$CLUSTER_WORK/log" 2>&1 || true
-    if ! grep -q FAIL "$CLUSTER_WORK/log" && grep -q 'signal 9' "$CLUSTER_WORK/log" && [ -z "$(cluster_leftovers)" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL: a rank that was killed did not end its job, or left something"
-        cat "$CLUSTER_WORK/log"
-    fi
+    job "Blocks within the nodes" 3,2,1,2 slot 100 "${network[@]}" "$bin/within" shared
+    job "Blocks within the nodes, without shared memory" 3,2,1,2 slot 100 --mca coll_rust_shm_limit 0 "$bin/within" messages
+    job "Blocks within the nodes, on one only" 3,2,1,2 node 100 --mca coll_rust_shm_backing "$CLUSTER_WORK/local/shm" "$bin/within" any
+    for program in inside within; do
+        cluster_run 3,2,1,2 100 --mca coll_rust_shm_backing /dev/shm "$bin/$program" kill >"$CLUSTER_WORK/log" 2>&1 || true
+        if ! grep -q FAIL "$CLUSTER_WORK/log" && grep -q 'signal 9' "$CLUSTER_WORK/log" && [ -z "$(cluster_leftovers)" ]; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "FAIL: a rank that was killed did not end its job, or left something: $program"
+            cat "$CLUSTER_WORK/log"
+        fi
+    done
     job "Results, levels = node" 2,2,2,2 node 100 "${network[@]}" --mca coll_rust_levels node "$bin/correct" rust
     job "Results, levels = none" 3,2,1,2 node 100 "${network[@]}" --mca coll_rust_levels none "$bin/correct" rust
     # Through leaders, whatever the choice would be.
