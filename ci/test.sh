@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 # name | time limit in seconds | command
 checks='
 format      |   60 | cargo fmt --all --check
+mutants     |   60 | ci/test-loom.sh --changes
 clippy      |  600 | cargo clippy --quiet --all-targets -- -D warnings
 clippy-perf |  600 | cargo clippy --quiet -p mpiperf --all-targets -- -D warnings
 clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
