@@ -10,5 +10,6 @@ mod processes {
     mod faults;
     mod life;
     mod load;
+    mod secret;
     mod zero_copy;
 }

@@ -11,5 +11,6 @@ mod shm {
     mod operations;
     mod random;
     mod threads;
+    mod unwritable;
     mod world;
 }

@@ -77,8 +77,8 @@ pub struct Team {
     thresholds: [OnceLock<Thresholds>; 2],
     /// An operation of the caller has failed.
     failed: AtomicBool,
-    /// Under way: copies to others' private memory.
-    storing: AtomicU32,
+    /// Under way: copies from and to others' private memory.
+    accessing: AtomicU32,
 }
 
 impl Team {
@@ -123,7 +123,7 @@ impl Team {
             looks,
             thresholds: [const { OnceLock::new() }; 2],
             failed: AtomicBool::new(false),
-            storing: AtomicU32::new(0),
+            accessing: AtomicU32::new(0),
         };
         let control = team.control(me);
         control.stream.start(config.first_op);
@@ -297,7 +297,7 @@ impl Team {
 
     /// An operation of the caller has failed: nobody must wait for it.
     pub fn fail(&self) {
-        if !self.failed.swap(true, Ordering::SeqCst) && self.storing.load(Ordering::SeqCst) == 0 {
+        if !self.failed.swap(true, Ordering::SeqCst) && self.accessing.load(Ordering::SeqCst) == 0 {
             self.tell_failure();
         }
     }
@@ -306,12 +306,12 @@ impl Team {
         self.post(&self.control(self.me).failed, 0, 1);
     }
 
-    /// Permission to write to others' private memory; `None` after an operation of the caller has failed. Other threads may fail meanwhile: the others,
-    /// who do not wait for the caller then, learn of it when nothing is written any more.
-    pub(super) fn store(&self) -> Option<Storing<'_>> {
-        self.storing.fetch_add(1, Ordering::SeqCst);
-        let storing = Storing(self);
-        (!self.failed.load(Ordering::SeqCst)).then_some(storing)
+    /// Permission to read and write others' private memory; `None` after an operation of the caller has failed. Other threads may fail meanwhile: the others,
+    /// who do not wait for the caller then, learn of it when nothing is read or written any more.
+    pub(super) fn access(&self) -> Option<Access<'_>> {
+        self.accessing.fetch_add(1, Ordering::SeqCst);
+        let access = Access(self);
+        (!self.failed.load(Ordering::SeqCst)).then_some(access)
     }
 
     /// Why it makes no sense to wait for `member` any longer; `slowly` asks the system about its process too, and, unless only `alone` that
@@ -326,13 +326,13 @@ impl Team {
     }
 }
 
-/// While it lives, the caller's process may write to others' private memory.
-pub(super) struct Storing<'t>(&'t Team);
+/// While it lives, the caller's process may read and write others' private memory.
+pub(super) struct Access<'t>(&'t Team);
 
-impl Drop for Storing<'_> {
+impl Drop for Access<'_> {
     fn drop(&mut self) {
         // Either we see the failure, or who failed sees that nothing is under way.
-        if self.0.storing.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.failed.load(Ordering::SeqCst) {
+        if self.0.accessing.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.failed.load(Ordering::SeqCst) {
             self.0.tell_failure();
         }
     }

@@ -12,7 +12,7 @@ use coll_rust::shm::pool::{PAGE, Pool};
 use coll_rust::shm::reading::{Way, Ways};
 
 use super::job::Job;
-use super::{blocked, faults, life, load, zero_copy};
+use super::{blocked, faults, life, load, secret, zero_copy};
 
 /// Where a process of a job begins; nothing when it is run as a test.
 #[test]
@@ -31,6 +31,7 @@ fn play() {
         "user_spaces" => blocked::user_spaces(&mut job),
         "components" => zero_copy::components(&mut job),
         "unlike" => zero_copy::unlike(&mut job),
+        "secret" => secret::divided(&mut job),
         _ => panic!("no case is called {case}"),
     }
 }

@@ -28,9 +28,9 @@ fn members_with_unlike_components_do_without() {
 }
 
 /// A block for each member, one after the other.
-struct Rows {
-    start: *mut u8,
-    each: usize,
+pub struct Rows {
+    pub start: *mut u8,
+    pub each: usize,
 }
 
 // SAFETY: used by one thread at a time.
@@ -55,7 +55,7 @@ impl Blocks for Rows {
     }
 }
 
-struct Row(Span);
+pub struct Row(pub Span);
 
 impl Stream for Row {
     fn len(&self) -> usize {
@@ -94,7 +94,7 @@ impl Combine for Xor {
 }
 
 /// Waits in between, so that others get the core.
-fn drive<T>(future: impl Future<Output = Result<T>>) -> T {
+pub fn drive<T>(future: impl Future<Output = Result<T>>) -> T {
     let mut future = pin!(future);
     loop {
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -104,7 +104,7 @@ fn drive<T>(future: impl Future<Output = Result<T>>) -> T {
     }
 }
 
-fn turn(team: &Team) -> Turn<'_> {
+pub fn turn(team: &Team) -> Turn<'_> {
     drive(team.open(0, 0, true)).unwrap()
 }
 
@@ -113,7 +113,7 @@ fn read_so_far() -> u64 {
 }
 
 /// Bytes of member `of` for member `to`.
-fn row(of: usize, to: usize, len: usize) -> Vec<u8> {
+pub fn row(of: usize, to: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| byte((8 * of + to) as u64 + 1, i)).collect()
 }
 

@@ -1,9 +1,12 @@
 //! Members as futures of one thread.
 
+use coll_rust::endpoint::Result;
 use coll_rust::shm::heap::Heap;
+use coll_rust::shm::memory::{Member, Memory, Page};
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::Rng;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
 /// What a member does.
@@ -19,6 +22,19 @@ impl World {
     pub fn new(size: usize, config: Config) -> World {
         let heap = Heap::new(size, usize::MAX, true);
         let teams = (0..size).map(|me| Team::new(heap.member(me), config)).collect();
+        World { heap, teams }
+    }
+
+    /// The same; `before` is called before each copy from or to another member's private memory, and may refuse it.
+    pub fn watched(
+        size: usize,
+        config: Config,
+        before: impl Fn(Access) -> Result<()> + Send + Sync + 'static,
+    ) -> World {
+        let heap = Heap::new(size, usize::MAX, true);
+        let before: Arc<Before> = Arc::new(before);
+        let memory = |me| Box::new(Watched { memory: heap.member(me), before: before.clone() });
+        let teams = (0..size).map(|me| Team::new(memory(me), config)).collect();
         World { heap, teams }
     }
 
@@ -67,5 +83,68 @@ impl World {
 fn shuffle(list: &mut [usize], rng: &mut Rng) {
     for i in (1..list.len()).rev() {
         list.swap(i, rng.below(i + 1));
+    }
+}
+
+/// A copy from or to another member's private memory.
+#[derive(Clone, Copy, Debug)]
+pub enum Access {
+    Fetch,
+    /// To this address.
+    Store(u64),
+}
+
+type Before = dyn Fn(Access) -> Result<()> + Send + Sync;
+
+/// A member's memory, under somebody's eyes.
+struct Watched {
+    memory: Box<dyn Memory>,
+    before: Arc<Before>,
+}
+
+// SAFETY: what the memory below gives.
+unsafe impl Memory for Watched {
+    fn me(&self) -> Member {
+        self.memory.me()
+    }
+
+    fn size(&self) -> usize {
+        self.memory.size()
+    }
+
+    fn control(&self, member: Member) -> *mut u8 {
+        self.memory.control(member)
+    }
+
+    fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {
+        self.memory.lease(bytes)
+    }
+
+    fn view(&self, member: Member, page: Page, bytes: usize) -> *const u8 {
+        self.memory.view(member, page, bytes)
+    }
+
+    fn zero_copy(&self) -> bool {
+        self.memory.zero_copy()
+    }
+
+    fn stores(&self) -> bool {
+        self.memory.stores()
+    }
+
+    unsafe fn fetch(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
+        (self.before)(Access::Fetch)?;
+        // SAFETY: by the caller's promise.
+        unsafe { self.memory.fetch(member, from, to, bytes) }
+    }
+
+    unsafe fn store(&self, member: Member, from: *const u8, to: u64, bytes: usize) -> Result<()> {
+        (self.before)(Access::Store(to))?;
+        // SAFETY: by the caller's promise.
+        unsafe { self.memory.store(member, from, to, bytes) }
+    }
+
+    fn is_dead(&self, member: Member) -> bool {
+        self.memory.is_dead(member)
     }
 }

@@ -89,7 +89,7 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
             }
             turn.wrote(member, round + 1).await?;
             if round == 0 && may_fetch(len) && announced(turn, member) != 0 {
-                fetch(turn, member, announced(turn, member), &block, len)?;
+                fetch(turn, member, announced(turn, member), &block, 0..len)?;
                 continue;
             }
             // SAFETY: published; a slot holds so much.

@@ -187,7 +187,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             let at = round as usize * plan.part();
             if round == 0 && get(from) != 0 {
                 fetched[member / 64] |= 1 << (member % 64);
-                fetch(turn, member, get(from), &block, len)?;
+                fetch(turn, member, get(from), &block, 0..len)?;
                 continue;
             }
             // SAFETY: published, and a share holds so much.

@@ -59,7 +59,8 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, di
         if region.address() != 0 {
             turn.publish(1);
             let helped = help(&turn, data, middle(&turn, len, divide)).await;
-            return turn.end_together(helped).await;
+            let told = helped.map(|end| divided::tell(&turn, end));
+            return turn.end_together(told).await;
         }
     }
     for step in 0..turn.steps(len.div_ceil(piece))? {
@@ -73,17 +74,18 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, di
     Ok(())
 }
 
-/// Writes what follows `at` to all others' memory, where possible.
-async fn help<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, at: usize) -> Result<()> {
-    let others = (0..turn.size()).filter(|&m| m != turn.me() && at < data.len());
-    for member in others {
+/// Writes what follows `at` to others' memory, where possible: to that of all before the one that it returns.
+async fn help<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, at: usize) -> Result<Member> {
+    if at == data.len() {
+        return Ok(0);
+    }
+    for member in (0..turn.size()).filter(|&m| m != turn.me()) {
         turn.wrote(member, 1).await?;
-        let to = announced(turn, member);
-        if to != 0 {
-            divided::store(turn, member, data, to, at, data.len())?;
+        if !divided::store(turn, member, data, turn.payload(member), at)? {
+            return Ok(member);
         }
     }
-    Ok(())
+    Ok(turn.size())
 }
 
 async fn receive<S: Stream + ?Sized>(

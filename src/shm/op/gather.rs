@@ -5,8 +5,8 @@
 //! member need to know the length of a block.
 
 use super::block::{Block, index, transfer};
-use super::divided::{self, Root};
-use super::{address, announce, announced, expose, fetch, get, is_short, put};
+use super::divided::{self, LOAN, Root};
+use super::{address, announce, announced, expose, fetch, is_short};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -14,16 +14,16 @@ use crate::shm::turn::Turn;
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
 fn middle(turn: &Turn<'_>, len: usize) -> usize {
-    let fits = turn.size() * size_of::<u64>() <= turn.team().config().short;
+    let fits = turn.size() * LOAN <= turn.team().config().short;
     match if fits { divided::share(turn, len, Root::HasOwn) } else { 0 } {
         0 => len,
         share => share,
     }
 }
 
-/// Where the root puts the address of a member's block.
+/// Where the root says where a member's block is.
 fn entry(turn: &Turn<'_>, root: Member, member: Member) -> *mut u8 {
-    turn.room(root, turn.size() * size_of::<u64>()).wrapping_add(member * size_of::<u64>())
+    turn.room(root, turn.size() * LOAN).wrapping_add(member * LOAN)
 }
 
 /// Sends `own` to `root`. From `zero_copy` bytes on, the root may read it directly.
@@ -46,7 +46,8 @@ pub async fn send<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zer
         if region.address() != 0 {
             turn.publish(1);
             let stored = write(&turn, root, own).await;
-            turn.over_with(stored, std::iter::once(root)).await?;
+            let told = stored.map(|all| divided::tell(&turn, if all { turn.size() } else { 0 }));
+            turn.over_with(told, std::iter::once(root)).await?;
             turn.finish();
             return Ok(());
         }
@@ -66,17 +67,13 @@ pub async fn send<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zer
 }
 
 /// Writes the caller's part of its block to the root's memory, where possible.
-async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, own: &S) -> Result<()> {
-    let len = own.len();
-    let at = middle(turn, len);
-    if at == len {
-        return Ok(());
+async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, own: &S) -> Result<bool> {
+    let at = middle(turn, own.len());
+    if at == own.len() {
+        return Ok(false);
     }
     turn.wrote(root, 1).await?;
-    match get(entry(turn, root, turn.me())) {
-        0 => Ok(()),
-        to => divided::store(turn, root, own, to, at, len),
-    }
+    divided::store(turn, root, own, entry(turn, root, turn.me()), at)
 }
 
 /// As the root, receives every member's block in `all`; `own` is its own data, if they are not in its block.
@@ -96,14 +93,22 @@ pub async fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let divided = others().any(divides);
     if divided {
         turn.line_free().await?;
-        others().for_each(|m| put(entry(&turn, me, m), to(m)));
+        for member in others() {
+            divided::lend(entry(&turn, me, member), to(member), all.len(member));
+        }
         turn.publish(1);
     }
     let kept = own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)));
     let received = kept.and(receive_all(&turn, all, zero_copy, to).await);
     if divided {
         // In any case: they write to the caller's memory.
-        turn.over_with(received, others().filter(|&m| to(m) != 0)).await?;
+        turn.outlast(received, others().filter(|&m| to(m) != 0)).await?;
+        for member in others().filter(|&m| to(m) != 0) {
+            let (from, block) = (announced(&turn, member), Block::new(all, member));
+            if from != 0 && !divided::is_served(&turn, member) {
+                fetch(&turn, member, from, &block, middle(&turn, block.len())..block.len())?;
+            }
+        }
     } else {
         received?;
     }
@@ -143,7 +148,7 @@ async fn receive_all<B: Blocks + ?Sized>(
             }
             if may_fetch && round == 0 && announced(turn, member) != 0 {
                 let part = if to(member) != 0 { middle(turn, len) } else { len };
-                fetch(turn, member, announced(turn, member), &block, part)?;
+                fetch(turn, member, announced(turn, member), &block, 0..part)?;
                 continue;
             }
             if is_short(len) {

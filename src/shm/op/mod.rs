@@ -32,6 +32,7 @@ use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 /// Whether `len` bytes travel in [`Turn::room`]. `limit`: from so many on (but not in a line), another way is wanted.
 #[inline(always)]
@@ -148,26 +149,22 @@ const BOUNCE: usize = 65536;
 /// `to` holds so many bytes; the member waits until the caller is through.
 unsafe fn fetch_bytes(turn: &Turn<'_>, member: Member, from: u64, to: *mut u8, len: usize) -> Result<()> {
     let team = turn.team();
-    if team.has_failed() {
-        return Err(Error::Peer);
-    }
-    // SAFETY: by the caller's promise.
-    unsafe { team.memory().fetch(member, from, to, len) }?;
-    // Another thread's operation may have failed meanwhile.
-    if team.has_failed() { Err(Error::Peer) } else { Ok(()) }
+    let Some(_access) = team.access() else { return Err(Error::Peer) };
+    // SAFETY: by the caller's promise; the member learns of failures of the caller's other threads only when `_access` is gone.
+    unsafe { team.memory().fetch(member, from, to, len) }
 }
 
-/// Reads the first `len` bytes of `data` at address `from` of a member's private memory, which waits until the caller is through.
-fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &S, len: usize) -> Result<()> {
+/// Reads a part of `data`, all of which lie at address `from` of a member's private memory, which waits until the caller is through.
+fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &S, part: Range<usize>) -> Result<()> {
     if let Some(span) = data.direct() {
-        let to = span.slice(0..len);
+        let to = span.slice(part.clone());
         // SAFETY: the span's maker promised valid memory; the member waits.
-        return unsafe { fetch_bytes(turn, member, from, to.ptr(), len) };
+        return unsafe { fetch_bytes(turn, member, from + part.start as u64, to.ptr(), part.len()) };
     }
     // Not in the caller's queue: others may be reading that.
-    let mut bounce = vec![0_u8; len.min(BOUNCE)];
-    for at in (0..len).step_by(BOUNCE) {
-        let piece = Span::new(bounce.as_mut_ptr(), BOUNCE.min(len - at), 1);
+    let mut bounce = vec![0_u8; part.len().min(BOUNCE)];
+    for at in part.clone().step_by(BOUNCE) {
+        let piece = Span::new(bounce.as_mut_ptr(), BOUNCE.min(part.end - at), 1);
         // SAFETY: the buffer holds so much; the member waits.
         unsafe { fetch_bytes(turn, member, from + at as u64, piece.ptr(), piece.len()) }?;
         data.unpack(at, piece)?;

@@ -6,7 +6,7 @@
 
 use super::block::{Block, Rooms, Shares, index, transfer};
 use super::divided::{self, Root};
-use super::{HEAD, address, announced, get, put};
+use super::{HEAD, address, get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -78,7 +78,7 @@ pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let kept = own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
     let sent = kept.and(send_rest(&turn, &plan, all, |m| away(m) != 0).await);
     let helped = match sent {
-        Ok(()) => help(&turn, all, |m| away(m) != 0).await,
+        Ok(()) => help(&turn, all, |m| away(m) != 0).await.map(|end| divided::tell(&turn, end)),
         failed => failed,
     };
     // In any case: they read the caller's memory.
@@ -92,8 +92,8 @@ fn middle(turn: &Turn<'_>, len: usize) -> usize {
     len - divided::share(turn, len, Root::HasOwn)
 }
 
-/// Writes the root's part of the blocks that are `away` to their members' memory, where possible.
-async fn help<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, away: impl Fn(Member) -> bool) -> Result<()> {
+/// Writes the root's part of the blocks that are `away` to their members' memory, where possible: to that of all before the one that it returns.
+async fn help<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, away: impl Fn(Member) -> bool) -> Result<Member> {
     for member in (0..turn.size()).filter(|&m| m != turn.me() && away(m)) {
         let (block, len) = (Block::new(all, member), all.len(member));
         let at = middle(turn, len);
@@ -101,12 +101,11 @@ async fn help<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, away: impl Fn(Member
             continue;
         }
         turn.wrote(member, 1).await?;
-        match announced(turn, member) {
-            0 => {}
-            to => divided::store(turn, member, &block, to, at, len)?,
+        if !divided::store(turn, member, &block, turn.payload(member), at)? {
+            return Ok(member);
         }
     }
-    Ok(())
+    Ok(turn.size())
 }
 
 /// Sends what does not fit the first slot.

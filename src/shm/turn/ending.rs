@@ -69,15 +69,28 @@ impl<'t> Turn<'t> {
     /// Says that the caller is through with the operation, then waits until these members are so too: they read or write the caller's own memory. What has
     /// gone wrong here is told them first, so that nobody waits for the caller. What remains is to [`finish`](Turn::finish).
     pub async fn over_with(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
+        if result.is_ok() {
+            let next = word(self.op.wrapping_add(1), 0);
+            // SYNC(read): as in `acknowledge`.
+            self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
+        }
+        self.outlast(result, members).await
+    }
+
+    /// The same of a caller that is not through yet: it wants to know what these members have said [last](Turn::last_words). They do not wait for it to be.
+    pub async fn outlast(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
         if result.is_err() {
             self.team.fail();
             // That others fail, too, is no news.
             let _ = self.all_over(members).await;
             return result;
         }
-        let next = word(self.op.wrapping_add(1), 0);
-        // SYNC(read): as in `acknowledge`.
-        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
         self.all_over(members).await
+    }
+
+    /// What a member says when it is through with an operation: the caller's own may be written until it is, if it waits for the readers then; another's be read from
+    /// then on until the caller is through.
+    pub fn last_words(&self, member: Member) -> *mut u8 {
+        self.control(member).read.payload()
     }
 }
