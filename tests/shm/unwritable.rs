@@ -152,9 +152,9 @@ fn what_cannot_be_written_is_read() {
 /// While some blocks are divided, others go through few slots, the first of which is used again.
 #[test]
 fn divided_blocks_keep_no_slots() {
-    let config = Config { fragment: 4096, fragments: 2, sets: 1, ..Config::default() };
+    let config = Config { fragment: 512, fragments: 2, sets: 1, ..Config::default() };
     for odd in 0..MEMBERS {
-        operate(config, odd, |member| 60_000 - 20_000 * usize::from(member == 1), 50_000);
+        operate(config, odd, |member| 6000 - 2000 * usize::from(member == 1), 5000);
     }
 }
 
