@@ -115,6 +115,32 @@ job 2 run ibcast --sizes 64k --overlap --test-every 5 "${few[@]}"
 succeeds "overlap" 'hidden'
 job 2 run barrier --passes 3 --calls 8 --correct 8 --least 1
 succeeds "passes" "barrier  *- *[2-9][0-9] "
+job 2 limits --sizes 8,2k,16k --correct 10 --json "$scratch/limits.json"
+succeeds "limits" 'one line from core to core' '16 KiB  ' 'floor of  *bcast, gather, scatter'
+python3 - "$scratch/limits.json" <<'PYTHON' && good || bad "numbers of the limits"
+import json, sys
+found = json.load(open(sys.argv[1]))
+sizes = [8, 2048, 16384]
+median = {}
+for one in found["limits"]:
+    assert one["summary"]["percentiles"][2] > 0, one
+    key = one["way"], one["bytes"]
+    median[key] = min(median.get(key, 1e9), one["summary"]["percentiles"][2])
+ways = "copy one_queue both_queue combine_all combine_shared".split()
+if not found["refused"]:
+    ways += "one_read one_divided both_read combine_direct".split()
+for way in ways:
+    assert median[way, 16384] > median[way, 8], (way, median)
+    assert all((way, size) in median for size in sizes), (way, median)
+assert found["basics"]["timer"] > 0 and found["basics"]["held"] > 0, found["basics"]
+groups = sorted({floor["operations"] for floor in found["floors"]})
+assert len(groups) == 3, groups
+for group in groups:
+    floors = [floor for floor in found["floors"] if floor["operations"] == group]
+    assert [floor["bytes"] for floor in floors] == sizes, floors
+    times = [floor["time"] for floor in floors]
+    assert 0 < times[0] <= times[1] < times[2], floors
+PYTHON
 printf '0 5\n5 0\n' >"$scratch/arrivals"
 job 2 run bcast --sizes 8 --arrival "file:$scratch/arrivals" --sync ring --timer monotonic --cache cold "${few[@]}"
 succeeds "replayed arrivals" 'timer monotonic' 'clock ring'
@@ -123,6 +149,11 @@ if [ ${#open[@]} -gt 0 ]; then
     succeeds "compare" 'a = tuned, b = ^tuned' 'bcast  *8 B'
     job 2 compare bcast --a tuned --b ^nothere --sizes 8
     refuses "unknown component" "no collective component 'nothere'"
+    # A rank that may not read the other one's memory.
+    try "${CC:-cc}" -o "$scratch/noread" tests/mpi/noread.c
+    succeeds "launcher that takes rights away"
+    try "$mpiexec" "${open[@]}" --mca btl_vader_single_copy_mechanism none -n 2 "$scratch/noread" "$program" limits --sizes 8 --correct 10
+    succeeds "limits without reading memory" 'direct stay empty: process_vm_readv' '^ *8 B  ' '^floor of'
 fi
 
 # ---------------------------------------------------------------- wrong usage
@@ -137,6 +168,14 @@ job 2 run bcast --sizes 900g
 refuses "more memory than there is" "900 GiB are more than"
 job 1 run bcast
 refuses "one process" "nobody to communicate with"
+job 1 limits
+refuses "limits of one process" "this job has 1"
+job 3 limits
+refuses "limits of three processes" "this job has 3"
+job 2 limits --sizes 8,10
+refuses "limits of no whole numbers" "multiples of 4"
+job 2 limits --sizes 8 --json "$scratch/no/folder.json"
+refuses "limits to a file that cannot be written" "cannot be written"
 job 2 run bcast --root 2
 refuses "root beyond the last rank" "ranks end at 1"
 job 2 run bcast --trim 60%
@@ -187,6 +226,8 @@ if [ -z "${MPIPERF:-}" ] && command -v mpicc.mpich >/dev/null && command -v mpie
         succeeds "MPICH: run" MPICH 'allreduce  *4 KiB'
         try "$program" merge "$scratch/one.json" "$scratch/mpich.json"
         succeeds "MPICH beside Open MPI" 'b = MPICH'
+        try mpiexec.mpich -n 2 "$mpich" limits --sizes 8,4k --correct 10
+        succeeds "MPICH: limits" '^ *4 KiB  ' '^floor of'
         try mpiexec.mpich -n 2 "$mpich" run broadcast
         refuses "MPICH: unknown operation" "no operation 'broadcast'"
         died "MPICH: a rank that dies" mpiexec.mpich -n 2 "$mpich"

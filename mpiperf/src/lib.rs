@@ -5,6 +5,7 @@
 //!   verifies one call at a time and knows nothing of clocks.
 //! * [`measure`]: stages of scheduled starts over one case, or over several that alternate call by call; it yields raw
 //!   [`measure::Sample`]s.
+//! * [`limits`]: what the machine itself can do between two processes: floors for what is measured.
 //! * [`stats`]: samples in, numbers out. Pure.
 //! * [`report`]: rows as table, CSV, JSON, pictures.
 //! * [`cmd`]: one file for each subcommand; the only place that puts the others together.
@@ -14,6 +15,7 @@
 pub mod clock;
 pub mod cmd;
 pub mod error;
+pub mod limits;
 pub mod measure;
 pub mod mpi;
 pub mod op;

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod bench;
 pub mod compare;
+pub mod limits;
 pub mod list;
 pub mod memory;
 pub mod merge;
@@ -40,6 +41,8 @@ enum Command {
     Plot(plot::Args),
     /// Measure memory, shared memory and descriptors by the number of communicators and ranks (under mpiexec)
     Memory(memory::Args),
+    /// Measure what this machine can do between two processes of one node: floors for a library's times (under mpiexec)
+    Limits(limits::Args),
     /// List operations, datatypes and reductions
     List,
     /// Check whether this machine can be trusted to measure (under mpiexec)
@@ -59,6 +62,7 @@ pub fn main() -> i32 {
         Command::Compare(args) => with_mpi(|comm| compare::run(&args, comm)),
         Command::Selfcheck(args) => with_mpi(|comm| selfcheck::run(&args, comm)),
         Command::Audit(args) => with_mpi(|comm| audit::run(&args, comm)),
+        Command::Limits(args) => with_mpi(|comm| limits::run(&args, comm)),
         Command::Memory(args) => with_mpi(|comm| memory::run(&args, comm)),
         Command::Merge(args) => alone(|| merge::merge(&args)),
         Command::Repro(args) => alone(|| merge::repro(&args)),

@@ -126,6 +126,11 @@ impl Output {
         self.csv.as_mut().map_or(Ok(()), write)
     }
 
+    /// One step without a line is done.
+    pub fn step(&self) {
+        self.progress.inc(1);
+    }
+
     /// A line that is no row.
     pub fn say(&self, line: &str) -> Result<()> {
         self.progress.suspend(|| say(line))
@@ -133,9 +138,14 @@ impl Output {
 
     /// Everything is done: writes the JSON file.
     pub fn finish(&mut self, results: &Results) -> Result<()> {
+        self.finish_with(|| results.text())
+    }
+
+    /// As [`Output::finish`], with a text of another kind.
+    pub fn finish_with(&mut self, text: impl FnOnce() -> Result<String>) -> Result<()> {
         self.progress.finish_and_clear();
         match &mut self.json {
-            Some(target) => target.write(results.text()?.as_bytes()),
+            Some(target) => target.write(text()?.as_bytes()),
             None => Ok(()),
         }
     }
