@@ -371,16 +371,27 @@ pub fn drive<'t>(future: impl Future<Output = Result<()>>, team: impl Fn() -> Op
     let mut context = Context::from_waker(Waker::noop());
     let mut patience = Patience::default();
     loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(result) => return result,
+        if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
+            return result;
+        }
+        let Some(team) = team() else {
             // SAFETY: nothing is borrowed or locked here.
-            Poll::Pending => unsafe { glue::cr_progress() },
+            unsafe { glue::cr_progress() };
+            continue;
+        };
+        note_messages(team);
+        if team.is_progress_due(&patience) {
+            // SAFETY: as above.
+            unsafe { glue::cr_progress() };
+            // Of operations that were polled meanwhile.
+            note_messages(team);
         }
-        if let Some(team) = team() {
-            if take_awaited() {
-                team.note_messages();
-            }
-            team.pause(&mut patience);
-        }
+        team.pause(&mut patience);
+    }
+}
+
+fn note_messages(team: &Team) {
+    if take_awaited() {
+        team.note_messages();
     }
 }

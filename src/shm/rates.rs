@@ -53,20 +53,23 @@ pub struct Thresholds {
     pub gather: usize,
     /// Of a block that is scattered.
     pub scatter: usize,
-    /// Of a block of an allgather or alltoall.
-    pub exchange: usize,
+    /// Of a block of an allgather.
+    pub allgather: usize,
+    /// Of a block of an alltoall.
+    pub alltoall: usize,
     /// Of an operand of an allreduce.
     pub allreduce: usize,
 }
 
 impl Thresholds {
     /// Where nothing has been measured, or processes take turns on the cores, so that times say little: the root of a scatter, which copies for all others,
-    /// leaves that to them; whatever else is copied twice needs no turns in between.
-    pub const UNKNOWN: Thresholds = Thresholds { scatter: 64 << 10, ..Thresholds::all(usize::MAX) };
+    /// leaves that to them, and so do members of an alltoall, where each copies something else for each other; whatever else is copied twice needs no turns
+    /// in between, or is copied in only once for all.
+    pub const UNKNOWN: Thresholds = Thresholds { scatter: 16 << 10, alltoall: 64 << 10, ..Thresholds::all(usize::MAX) };
 
     /// The same for all operations.
     pub const fn all(bytes: usize) -> Thresholds {
-        Thresholds { bcast: bytes, gather: bytes, scatter: bytes, exchange: bytes, allreduce: bytes }
+        Thresholds { bcast: bytes, gather: bytes, scatter: bytes, allgather: bytes, alltoall: bytes, allreduce: bytes }
     }
 }
 
@@ -109,14 +112,16 @@ impl Rates {
             let longest = (0..SIZES.len()).rev().take_while(|&i| wins(i));
             longest.last().map_or(usize::MAX, |i| FROM[i])
         };
+        let exchange = match pick(None, |queue, _, _| queue * 5 / 4) {
+            usize::MAX if pick(None, |queue, _, _| 2 * queue) < usize::MAX => LONG,
+            bytes => bytes,
+        };
         Thresholds {
             bcast: pick(Some(Root::Idle), |queue, _, _| queue),
             gather: pick(Some(Root::HasOwn), |queue, _, _| queue),
             scatter: pick(Some(Root::HasOwn), |queue, copy, others| queue * others + copy),
-            exchange: match pick(None, |queue, _, _| queue * 5 / 4) {
-                usize::MAX if pick(None, |queue, _, _| 2 * queue) < usize::MAX => LONG,
-                bytes => bytes,
-            },
+            allgather: exchange,
+            alltoall: exchange,
             allreduce: pick(None, |queue, _, _| queue),
         }
     }
@@ -215,10 +220,10 @@ mod tests {
         let fetch = [3_600, 9_200, 22_000];
         let rates = Rates { queue: [2_100, 6_200, 15_000], fetch, divided: fetch, copy: [500, 1_600, 6_500] };
         let found = rates.thresholds(2);
-        assert_eq!(found, Thresholds { exchange: 512 << 10, ..Thresholds::all(usize::MAX) });
+        assert_eq!(found, Thresholds { allgather: 512 << 10, alltoall: 512 << 10, ..Thresholds::all(usize::MAX) });
         assert_eq!(rates.thresholds(8).scatter, 16 << 10);
         let faster = Rates { fetch: [3_000, 6_000, 15_000], ..rates };
-        assert_eq!(faster.thresholds(2).exchange, 64 << 10);
+        assert_eq!(faster.thresholds(2).alltoall, 64 << 10);
         // Both sides at the same time, where a share is worth it.
         let divided = Rates { divided: [1_700, 4_900, 12_000], ..rates };
         let rooted = Thresholds { bcast: 16 << 10, gather: 64 << 10, scatter: 64 << 10, ..found };

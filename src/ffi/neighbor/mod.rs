@@ -21,6 +21,7 @@ use crate::pattern::neighborhood::Neighbors;
 use crate::select::{Neighbor, Whole};
 use crate::shm::node::Node;
 use crate::shm::op;
+use crate::shm::rates::Thresholds;
 use crate::shm::turn::Turn;
 use topology::Among;
 
@@ -55,13 +56,13 @@ pub fn is_made_by_all(comm: &Comm, kind: Kind) -> std::result::Result<bool, i32>
 }
 
 /// Runs the part of a neighbourhood operation within a node, through shared memory.
-pub async fn within_node(turn: Turn<'_>, comm: &Comm, call: &Call, zero_copy: usize) -> Result<()> {
+pub async fn within_node(turn: Turn<'_>, comm: &Comm, call: &Call, zero_copy: &Thresholds) -> Result<()> {
     let edges = &comm.neighborhood().ok_or(UNSUPPORTED)?.within(comm)?.edges;
     let (out, from) = sides(call);
     let into = HostBlocks::new(from);
     match is_same(call.kind) {
-        true => op::neighbor::spread(turn, edges, &out.stream(), &into, zero_copy).await,
-        false => op::neighbor::exchange(turn, edges, &HostBlocks::new(out), &into, zero_copy).await,
+        true => op::neighbor::spread(turn, edges, &out.stream(), &into, zero_copy.allgather).await,
+        false => op::neighbor::exchange(turn, edges, &HostBlocks::new(out), &into, zero_copy.alltoall).await,
     }
 }
 
@@ -74,8 +75,8 @@ pub async fn run(
     node: Option<Node<'_>>,
     acknowledged: bool,
 ) -> Result<()> {
-    let zero_copy = node.map_or(usize::MAX, |node| node.zero_copy().exchange);
-    let within = async |turn| within_node(turn, comm, call, zero_copy).await;
+    let zero_copy = node.map_or(Thresholds::all(usize::MAX), |node| node.zero_copy());
+    let within = async |turn| within_node(turn, comm, call, &zero_copy).await;
     hier::neighbor::neighbor(node, within, async |shared| messages(ep, comm, call, shared, acknowledged).await).await
 }
 

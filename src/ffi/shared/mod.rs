@@ -194,8 +194,8 @@ async fn perform(comm: &Comm, call: &Call, slot: Slot, turn: Turn<'_>) -> Result
         Kind::Bcast => moves::bcast(turn, call, zero_copy.bcast).await,
         Kind::Gather | Kind::Gatherv => moves::gather(turn, call, zero_copy.gather).await,
         Kind::Scatter | Kind::Scatterv => moves::scatter(turn, call, zero_copy.scatter).await,
-        Kind::Allgather | Kind::Allgatherv => moves::allgather(turn, call, zero_copy.exchange).await,
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => moves::alltoall(turn, call, zero_copy.exchange).await,
+        Kind::Allgather | Kind::Allgatherv => moves::allgather(turn, call, zero_copy.allgather).await,
+        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => moves::alltoall(turn, call, zero_copy.alltoall).await,
         Kind::Reduce => op::reduce::reduce(turn, call.root as usize, &elements(), call.operand(), call.result()).await,
         Kind::Allreduce => {
             op::allreduce::allreduce(turn, &elements(), call.operand(), call.result(), zero_copy.allreduce).await
@@ -206,7 +206,7 @@ async fn perform(comm: &Comm, call: &Call, slot: Slot, turn: Turn<'_>) -> Result
             let counts = |member| call.part(member);
             op::reduce_scatter::reduce_scatter(turn, &elements(), call.operand(), counts, call.result()).await
         }
-        kind if kind.is_neighbor() => neighbor::within_node(turn, comm, call, zero_copy.exchange).await,
+        kind if kind.is_neighbor() => neighbor::within_node(turn, comm, call, &zero_copy).await,
         _ => Err(super::operation::UNSUPPORTED),
     }
 }

@@ -170,7 +170,7 @@ unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> 
 /// # Safety
 /// As for [`Call::new`](crate::ffi::call::Call::new).
 unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let (size, zero_copy) = (team.size(), zero_copy(comm, team, true).exchange);
+    let (size, zero_copy) = (team.size(), zero_copy(comm, team, true));
     let in_place = call.send.in_place != 0;
     // SAFETY: significant, so live by the caller's promise; as below.
     let into = unsafe { blocks(&call.recv) }?;
@@ -179,12 +179,12 @@ unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -
         // SAFETY: as above.
         let own = if in_place { None } else { Some(unsafe { stream(&call.send) }?) };
         let turn = team.turn(0, 0, vector || into.each > LINE)?;
-        return finish(team, kind, op::allgather::allgather(turn, own.as_ref(), &into, zero_copy));
+        return finish(team, kind, op::allgather::allgather(turn, own.as_ref(), &into, zero_copy.allgather));
     }
     // SAFETY: as above.
     let out = if in_place { None } else { Some(unsafe { blocks(&call.send) }?) };
     let turn = team.turn(0, 0, vector || into.each > op::line_share(size))?;
-    finish(team, kind, op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
+    finish(team, kind, op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy.alltoall))
 }
 
 /// As [`quick`], of the neighbourhood operations.
@@ -199,17 +199,21 @@ unsafe fn quick_neighbor(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -
         return None;
     }
     let edges = around.known_within()?;
-    let zero_copy = zero_copy(comm, team, true).exchange;
+    let zero_copy = zero_copy(comm, team, true);
     // SAFETY: significant, so live by the caller's promise; as below.
     let into = unsafe { blocks(&call.recv) }?;
     if matches!(kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv) {
         // SAFETY: as above.
         let own = unsafe { stream(&call.send) }?;
-        return finish(team, kind, op::neighbor::spread(team.turn(0, 0, true)?, edges, &own, &into, zero_copy));
+        return finish(
+            team,
+            kind,
+            op::neighbor::spread(team.turn(0, 0, true)?, edges, &own, &into, zero_copy.allgather),
+        );
     }
     // SAFETY: as above.
     let out = unsafe { blocks(&call.send) }?;
-    finish(team, kind, op::neighbor::exchange(team.turn(0, 0, true)?, edges, &out, &into, zero_copy))
+    finish(team, kind, op::neighbor::exchange(team.turn(0, 0, true)?, edges, &out, &into, zero_copy.alltoall))
 }
 
 /// As [`quick`], of the reductions.

@@ -56,8 +56,13 @@ impl Team {
         self.awaited.count.store(count.saturating_add(2), Ordering::Relaxed);
     }
 
-    /// What the executor of a blocking operation does after each poll that found nothing (and after it has made progress elsewhere):
-    /// nothing, give the core away, or sleep for at most 1 ms. It sleeps only if exactly one wait was polled since the last
+    /// Whether the executor of a blocking operation has to make progress elsewhere after a poll that found nothing, before it [pauses](Team::pause).
+    pub fn is_progress_due(&self, patience: &Patience) -> bool {
+        // Who waits for messages too gets them no other way.
+        self.awaited.count.load(Ordering::Relaxed) != 1 || patience.is_progress_due(&self.config.waiting)
+    }
+
+    /// What the executor of a blocking operation does after each poll that found nothing (and after it has made progress elsewhere, if that was due): nothing, give the core away, or sleep for at most 1 ms. It sleeps only if exactly one wait was polled since the last
     /// call: an operation with several lanes waits for whichever comes first, and one that waits for a message not at all.
     pub fn pause(&self, patience: &mut Patience) {
         let count = self.awaited.count.load(Ordering::Relaxed);
