@@ -35,7 +35,7 @@ pub fn begin(team: &Team, shm: &Shm, way: Way, measured: Option<Rates>) -> Optio
     }
     let number = way.number()?;
     let known = measured.filter(|_| !team.config().waiting.crowded);
-    team.set_thresholds(known.map_or(Thresholds::UNKNOWN, |rates| rates.thresholds(team.size())));
+    team.set_thresholds(known.map_or(Thresholds::UNKNOWN.into(), |rates| rates.thresholds(team.size())));
     if let Some(rates) = known {
         let _ = MEASURED[number].set(rates);
     }
@@ -52,7 +52,7 @@ pub async fn measure(team: &Team, number: usize) -> Result<()> {
             }
             team.learn(rates.thresholds(team.size()));
         }
-        None => team.learn(*team.thresholds(false)),
+        None => team.learn(Thresholds::UNKNOWN.into()),
     }
     Ok(())
 }

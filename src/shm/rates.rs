@@ -61,6 +61,21 @@ pub struct Thresholds {
     pub allreduce: usize,
 }
 
+/// Thresholds of each mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByMode {
+    /// Of blocking operations, which may be [divided](op::divided).
+    pub blocking: Thresholds,
+    /// Of all others.
+    pub others: Thresholds,
+}
+
+impl From<Thresholds> for ByMode {
+    fn from(both: Thresholds) -> ByMode {
+        ByMode { blocking: both, others: both }
+    }
+}
+
 impl Thresholds {
     /// Where nothing has been measured, or processes take turns on the cores, so that times say little: the root of a scatter, which copies for all others,
     /// leaves that to them, and so do members of an alltoall, where each copies something else for each other; whatever else is copied twice needs no turns
@@ -99,11 +114,16 @@ impl Rates {
     /// which overlaps in part while the blocks fit caches; the root
     /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the root of a gather copies one block after the
     /// other, or at least not more than a member.
-    pub fn thresholds(&self, members: usize) -> Thresholds {
+    pub fn thresholds(&self, members: usize) -> ByMode {
+        ByMode { blocking: self.of_mode(members, true), others: self.of_mode(members, false) }
+    }
+
+    /// The same; `divide`: of operations that may be divided.
+    fn of_mode(&self, members: usize, divide: bool) -> Thresholds {
         let others = members.saturating_sub(1).max(1) as u64;
         let least = Config::default().divided_min;
         let pick = |root: Option<Root>, queue: fn(u64, u64, u64) -> u64| {
-            let divides = |i: usize| root.is_some_and(|root| share_among(members, FROM[i], root, least) > 0);
+            let divides = |i: usize| divide && root.is_some_and(|root| share_among(members, FROM[i], root, least) > 0);
             let wins = |i: usize| {
                 let fetch = if divides(i) { self.divided[i] } else { self.fetch[i] };
                 let [q, f, c] = [self.queue[i], fetch, self.copy[i]].map(u64::from);
@@ -212,22 +232,22 @@ mod tests {
     fn a_machine_with_fast_caches_uses_the_queue_only() {
         let fetch = [3_000, 8_000, 24_000];
         let rates = Rates { queue: [1_100, 2_500, 8_000], fetch, divided: fetch, copy: [500, 1_900, 7_500] };
-        assert_eq!(rates.thresholds(2), Thresholds::all(usize::MAX));
+        assert_eq!(rates.thresholds(2), Thresholds::all(usize::MAX).into());
     }
 
     #[test]
     fn a_machine_with_slow_caches_reads_what_would_be_copied_twice() {
         let fetch = [3_600, 9_200, 22_000];
         let rates = Rates { queue: [2_100, 6_200, 15_000], fetch, divided: fetch, copy: [500, 1_600, 6_500] };
-        let found = rates.thresholds(2);
+        let found = rates.thresholds(2).blocking;
         assert_eq!(found, Thresholds { allgather: 512 << 10, alltoall: 512 << 10, ..Thresholds::all(usize::MAX) });
-        assert_eq!(rates.thresholds(8).scatter, 16 << 10);
+        assert_eq!(rates.thresholds(8).blocking.scatter, 16 << 10);
         let faster = Rates { fetch: [3_000, 6_000, 15_000], ..rates };
-        assert_eq!(faster.thresholds(2).alltoall, 64 << 10);
+        assert_eq!(faster.thresholds(2).blocking.alltoall, 64 << 10);
         // Both sides at the same time, where a share is worth it.
         let divided = Rates { divided: [1_700, 4_900, 12_000], ..rates };
         let rooted = Thresholds { bcast: 16 << 10, gather: 64 << 10, scatter: 64 << 10, ..found };
-        assert_eq!(divided.thresholds(2), rooted);
-        assert_eq!(divided.thresholds(8).bcast, 64 << 10);
+        assert_eq!(divided.thresholds(2), ByMode { blocking: rooted, others: found });
+        assert_eq!(divided.thresholds(8).blocking.bcast, 64 << 10);
     }
 }

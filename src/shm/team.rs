@@ -18,7 +18,7 @@ use crate::shm::layout::{
     BLOCKING, Control, LANES, LINES, NOT_YET, PAGES, Part, REFUSED, SHORT, SLOTS, STREAMS, StreamControl,
 };
 use crate::shm::memory::{Member, Memory};
-use crate::shm::rates::Thresholds;
+use crate::shm::rates::{ByMode, Thresholds};
 use crate::shm::reach::Reach;
 use crate::shm::turn::Turn;
 use crate::sync::shared::Ordering;
@@ -74,7 +74,7 @@ pub struct Team {
     may_sleep: bool,
     looks: u32,
     /// Those to begin with, and those that were measured.
-    thresholds: [OnceLock<Thresholds>; 2],
+    thresholds: [OnceLock<ByMode>; 2],
     /// An operation of the caller has failed.
     failed: AtomicBool,
     /// Under way: copies from and to others' private memory.
@@ -153,20 +153,20 @@ impl Team {
     /// From how many bytes on to read other members' memory directly; never, unless it was said. `late`: the operation was called when
     /// that [had been learned](Team::has_learned).
     #[inline(always)]
-    pub fn thresholds(&self, late: bool) -> &Thresholds {
+    pub fn thresholds(&self, late: bool, blocking: bool) -> &Thresholds {
         const NEVER: Thresholds = Thresholds::all(usize::MAX);
         let [first, learned] = &self.thresholds;
         let learned = if late { learned.get() } else { None };
-        learned.or(first.get()).unwrap_or(&NEVER)
+        learned.or(first.get()).map_or(&NEVER, |modes| if blocking { &modes.blocking } else { &modes.others })
     }
 
     /// Says so, before the first operation that asks; the same for all members.
-    pub fn set_thresholds(&self, thresholds: Thresholds) {
+    pub fn set_thresholds(&self, thresholds: ByMode) {
         let _ = self.thresholds[0].set(thresholds);
     }
 
     /// Says so for operations that are called from now on; all members do it between the same two calls.
-    pub fn learn(&self, thresholds: Thresholds) {
+    pub fn learn(&self, thresholds: ByMode) {
         let _ = self.thresholds[1].set(thresholds);
     }
 

@@ -71,6 +71,12 @@ impl<'t> Turn<'t> {
         self.team.size()
     }
 
+    /// Whether all members are within the call until the operation is over, so that each does its part at once.
+    #[inline(always)]
+    pub fn is_blocking(&self) -> bool {
+        self.blocking
+    }
+
     /// Bytes of a fragment.
     #[inline(always)]
     pub fn fragment(&self) -> usize {

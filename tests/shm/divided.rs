@@ -43,6 +43,30 @@ fn the_root_of_a_broadcast_copies_a_half() {
 }
 
 #[test]
+fn who_receives_a_nonblocking_broadcast_needs_nobody() {
+    const OTHER: usize = coll_rust::shm::layout::BLOCKING + 1;
+    let world = World::new(2, Config { divided_min: 1, ..Config::default() });
+    let begin = world.teams.iter().map(|team| {
+        Box::pin(async move { barrier(team.open(OTHER, 0, true).await.unwrap().unwrap()).await.unwrap() }) as Work<'_>
+    });
+    world.run(1, begin.collect());
+    let mut rooms = [vec![7_u8; 4096], vec![0_u8; 4096]];
+    let [all, into] = rooms.each_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
+    let mut works = world
+        .teams
+        .iter()
+        .zip([all, into])
+        .map(|(team, data)| Box::pin(async move { bcast(team.turn(OTHER, 0, true).unwrap(), 0, &data, 1).await }));
+    let [mut root, mut other] = std::array::from_fn(|_| works.next().unwrap());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(root.as_mut().poll(&mut context).is_pending(), "it waits until its data have been read");
+    assert!(other.as_mut().poll(&mut context).is_ready(), "the root may compute now");
+    assert!(root.as_mut().poll(&mut context).is_ready());
+    drop((root, other));
+    assert!(rooms[1].iter().all(|&b| b == 7));
+}
+
+#[test]
 fn what_goes_one_way_is_cut_into_quarters() {
     for (crowded, expected) in [(false, [4096, 4096, 8192, 16384]), (true, [16384; 4])] {
         let mut config = Config::default();

@@ -119,7 +119,7 @@ pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<
     Ok(team.map(|team| Part {
         team,
         slot: slot.number(),
-        zero_copy: zero_copy(comm, team, slot.late()),
+        zero_copy: zero_copy(comm, team, slot),
         elements,
         tree,
         _turn: turn,
@@ -129,8 +129,9 @@ pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<
 /// From how many bytes on data are read from another process' memory: as the parameter says, or as was measured, if that was before the
 /// call.
 #[inline]
-fn zero_copy(comm: &Comm, team: &Team, late: bool) -> Thresholds {
-    comm.config().shm.zero_copy_min.map_or(*team.thresholds(late), Thresholds::all)
+fn zero_copy(comm: &Comm, team: &Team, slot: Slot) -> Thresholds {
+    let measured = *team.thresholds(slot.late(), matches!(slot, Slot::Blocking));
+    comm.config().shm.zero_copy_min.map_or(measured, Thresholds::all)
 }
 
 /// How an eligible call has gone.
@@ -148,7 +149,7 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
         _ => None,
     };
     if let Some(turn) = open(comm, call, slot).await? {
-        let thresholds = zero_copy(comm, turn.team(), slot.late());
+        let thresholds = zero_copy(comm, turn.team(), slot);
         if let Some(turn) = trees::perform(comm, call, turn, slot.number(), thresholds).await? {
             perform(comm, call, slot, turn).await?;
         }
@@ -187,7 +188,7 @@ fn needs_queue(call: &Call, members: usize) -> bool {
 }
 
 async fn perform(comm: &Comm, call: &Call, slot: Slot, turn: Turn<'_>) -> Result<()> {
-    let zero_copy = zero_copy(comm, turn.team(), slot.late());
+    let zero_copy = zero_copy(comm, turn.team(), slot);
     let elements = || Elements { dtype: call.units(), op: call.op };
     match call.kind {
         Kind::Barrier => op::barrier::barrier(turn).await,

@@ -6,6 +6,7 @@ use crate::ffi::comm::Comm;
 use crate::ffi::data::Datatype;
 use crate::ffi::glue::{self, cr_call, cr_count, cr_displ, cr_side, ompi_datatype_t};
 use crate::ffi::kind::{Kind, Mode};
+use crate::ffi::team::Slot;
 use crate::ffi::{counters, engine, operation};
 use crate::shm::layout::LINE;
 use crate::shm::op;
@@ -111,7 +112,7 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
             finish(
                 team,
                 Kind::Bcast,
-                op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm, team, true).bcast),
+                op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm, team, Slot::Blocking).bcast),
             )
         }
         kind @ (Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan) => {
@@ -154,7 +155,7 @@ unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> 
     let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
     let in_line = if gathers { LINE } else { op::line_share(team.size()) };
     let turn = || team.turn(0, 0, vector || each > in_line);
-    let zero_copy = zero_copy(comm, team, true);
+    let zero_copy = zero_copy(comm, team, Slot::Blocking);
     let zero_copy = if gathers { zero_copy.gather } else { zero_copy.scatter };
     match (all, own, gathers) {
         (Some(all), own, true) => finish(team, kind, op::gather::receive(turn()?, own.as_ref(), &all, zero_copy)),
@@ -170,7 +171,7 @@ unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> 
 /// # Safety
 /// As for [`Call::new`](crate::ffi::call::Call::new).
 unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let (size, zero_copy) = (team.size(), zero_copy(comm, team, true));
+    let (size, zero_copy) = (team.size(), zero_copy(comm, team, Slot::Blocking));
     let in_place = call.send.in_place != 0;
     // SAFETY: significant, so live by the caller's promise; as below.
     let into = unsafe { blocks(&call.recv) }?;
@@ -199,7 +200,7 @@ unsafe fn quick_neighbor(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -
         return None;
     }
     let edges = around.known_within()?;
-    let zero_copy = zero_copy(comm, team, true);
+    let zero_copy = zero_copy(comm, team, Slot::Blocking);
     // SAFETY: significant, so live by the caller's promise; as below.
     let into = unsafe { blocks(&call.recv) }?;
     if matches!(kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv) {
@@ -267,7 +268,7 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
             finish(team, kind, future)
         }
         _ => {
-            let zero_copy = zero_copy(comm, team, true).allreduce;
+            let zero_copy = zero_copy(comm, team, Slot::Blocking).allreduce;
             finish(team, kind, op::allreduce::allreduce(turn, &elements, units(input), units(output), zero_copy))
         }
     }

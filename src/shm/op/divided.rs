@@ -5,6 +5,8 @@
 //! n · (p − 1) / p bytes, where n is the length of a block: at best half the time with two members, and most to gain in a gather, whose root would
 //! copy all blocks. Each side has to know the other's address, and announces its own.
 //!
+//! Blocking operations only: of others, a root that computes would hold up whom it has to write to, and readers can do all the work.
+//!
 //! Whoever has memory written to says how much of it there is: where the other side has another length (an error of the program), nothing is written. Nor is
 //! what cannot be: some memory can be accessed by its own process only, such as a device's. Who writes says in the end whom it has served; all others read what is missing,
 //! as they would what is not divided.
@@ -27,7 +29,7 @@ pub enum Root {
 pub(super) fn share(turn: &Turn<'_>, len: usize, root: Root) -> usize {
     let team = turn.team();
     let config = team.config();
-    if config.waiting.crowded || !team.memory().stores() {
+    if !turn.is_blocking() || config.waiting.crowded || !team.memory().stores() {
         return 0;
     }
     share_among(turn.size(), len, root, config.divided_min)
