@@ -7,7 +7,12 @@
 #                                                on the synthetic machine four of them; NP 3 (default)
 #                                                full: all modules, NP 1 2 3 5 8
 #     --listed                                   only in the explicit list, but all modules that full or quick has
+#     --nodes N                                  on N of the four nodes of tests/nodes/cluster.sh instead: neighbouring
+#                                                ranks on one node where it is chosen by its priority, dealt out in turns
+#                                                in the list; NP 4 (default), with --full 4 8. Needs root, and Open MPI 4.1
+#                                                in PATH; where the machine allows no nodes, says so and ends well
 #     --only REGEX                               only the modules whose name matches
+#     --limit SECONDS                            each module may last so long (default 180)
 #     --dso FOLDER                               take mca_coll_rust.so from there instead of building it
 #     --stock                                    without the component
 #
@@ -15,13 +20,15 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-full=0 listed=0 only=. dso="" stock=0 nps=()
+full=0 listed=0 nodes=0 limit=180 only=. dso="" stock=0 nps=()
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) ;;
     --full) full=1 ;;
     --listed) listed=1 ;;
     --stock) stock=1 ;;
+    --nodes) nodes=$2 && shift ;;
+    --limit) limit=$2 && shift ;;
     --only) only=$2 && shift ;;
     --dso) dso=$2 && shift ;;
     [1-9] | [1-9][0-9]) nps+=("$1") ;;
@@ -33,8 +40,25 @@ while [ $# -gt 0 ]; do
     shift
 done
 if [ ${#nps[@]} = 0 ]; then
-    nps=(3)
-    [ $full = 0 ] || nps=(1 2 3 5 8)
+    case $((nodes > 0))$full in
+    00) nps=(3) ;;
+    01) nps=(1 2 3 5 8) ;;
+    10) nps=(4) ;;
+    11) nps=(4 8) ;;
+    esac
+fi
+
+machine=real
+if [ "$nodes" != 0 ]; then
+    . tests/nodes/cluster.sh
+    [[ $nodes =~ ^[1-9]$ ]] && [ "$nodes" -le $CLUSTER_NODES ] || { echo "test-mpi4py: --nodes is 1 to $CLUSTER_NODES" >&2; exit 2; }
+    obstacle=$(cluster_obstacle)
+    if [ -n "$obstacle" ]; then
+        echo "skipped: nodes cannot be made on this machine: $obstacle"
+        echo "0 passed, 0 failed, 1 skipped"
+        exit 0
+    fi
+    machine=$nodes-nodes
 fi
 
 version=${MPI4PY:-4.1.2}
@@ -81,27 +105,42 @@ passed=0 failed=0 foreign=0 total=0
 declare -A empty=()
 : >"$scratch/reports"
 
+# Ranks per node, as evenly as it goes, for cluster_run.
+shape() {
+    local np=$1 node list=""
+    for ((node = 0; node < nodes && node < np; node++)); do
+        list+=${list:+,}$(((np + nodes - 1 - node) / nodes))
+    done
+    echo "$list"
+}
+
 # launch MACHINE SELECTION NP MODULE: runs one module; each rank's output goes to a file of its own, $scratch/rank.<rank>, then all
 # of it to $scratch/err.
 launch() {
-    local machine=$1 selection=$2 np=$3 module=$4 more=() environment=(OMPI_MCA_coll_rust_report=1)
-    [ $stock = 0 ] || environment=()
+    local machine=$1 selection=$2 np=$3 module=$4 more=(--wdir "$tests") run=(timeout -k 5 "$limit") environment=() code=0
+    [ $stock = 1 ] || [ "$selection" = without ] || more+=(--mca coll_rust_report 1)
     case $selection in
     list) more+=(--mca coll rust,basic,libnbc,inter,self) ;;
-    without) more+=(--mca coll ^rust) environment=() ;;
+    without) more+=(--mca coll ^rust) ;;
     esac
-    if [ "$machine" = synthetic ]; then
-        environment+=(HWLOC_THISSYSTEM=1 "HWLOC_SYNTHETIC=pack:2 l3:2 numa:1 l2:2 l1d:1 core:1 pu:1" "LD_PRELOAD=$scratch/fakebind.so")
+    case $machine in
+    *-nodes)
+        run=(cluster_run "$(shape "$np")" "$limit" --oversubscribe --mca coll_rust_network_file "$CLUSTER_WORK/network.txt")
+        [ "$selection" = list ] && more+=(--map-by node) || more+=(--map-by slot)
+        ;;
+    synthetic)
+        environment=(HWLOC_THISSYSTEM=1 "HWLOC_SYNTHETIC=pack:2 l3:2 numa:1 l2:2 l1d:1 core:1 pu:1" "LD_PRELOAD=$scratch/fakebind.so")
         more+=(--bind-to core --map-by core)
-    else
-        more+=(--oversubscribe)
-    fi
+        ;;
+    *) more+=(--oversubscribe) ;;
+    esac
+    [[ $machine == *-nodes ]] ||
+        run=(env "${environment[@]}" "${run[@]}" "$mpiexec" --mca btl "$btl,tcp" --mca mpi_yield_when_idle 1 -n "$np")
     rm -f "$scratch"/rank.*
-    local code=0
     # shellcheck disable=SC2016 # for the shell of the rank
-    (cd "$tests" && env "${environment[@]}" timeout -k 5 180 "$mpiexec" "${more[@]}" --mca btl "$btl,tcp" --mca mpi_yield_when_idle 1 \
-        -n "$np" sh -c 'out=$1; shift; exec "$@" >"$out.${OMPI_COMM_WORLD_RANK:-0}" 2>&1' sh "$scratch/rank" \
-        "$scratch/venv/bin/python" main.py -q -i "(^|/)$module[.]py" >"$scratch/launcher" 2>&1 </dev/null) || code=$?
+    "${run[@]}" "${more[@]}" \
+        sh -c 'out=$1; shift; exec "$@" >"$out.${OMPI_COMM_WORLD_RANK:-0}" 2>&1' sh "$scratch/rank" \
+        "$scratch/venv/bin/python" main.py -q -i "(^|/)$module[.]py" >"$scratch/launcher" 2>&1 </dev/null || code=$?
     cat "$scratch"/rank.* "$scratch/launcher" >"$scratch/err" 2>/dev/null
     return $code
 }
@@ -162,27 +201,33 @@ mapfile -t modules < <(cd "$tests" && ls test_*.py | sed 's/\.py$//' | grep -E -
 mapfile -t few < <(printf '%s\n' "${modules[@]}" | grep -E '^test_cco_(buf|nb_buf|obj|pr_buf)$')
 mapfile -t collective < <(printf '%s\n' "${modules[@]}" | grep -E '^test_(cco_.*|comm_topo)$')
 
+if [ "$nodes" != 0 ]; then
+    cluster_guard
+    trap 'cluster_down; rm -rf "$scratch"' EXIT
+    cluster_up || exit 1
+fi
 for np in "${nps[@]}"; do
     for m in $([ $listed = 1 ] || echo "${modules[@]}"); do
-        module real priority "$np" "$m"
+        module "$machine" priority "$np" "$m"
     done
     [ $stock = 0 ] || continue
     for m in $([ $full$listed != 00 ] && echo "${modules[@]}" || echo "${few[@]}"); do
-        module real list "$np" "$m"
+        module "$machine" list "$np" "$m"
     done
 done
-[ $listed = 0 ] || collective=() few=()
+[ $listed$nodes = 00 ] || collective=() few=()
 for m in $([ $full = 1 ] && echo "${collective[@]}" || echo "${few[@]}"); do
     module synthetic priority 8 "$m"
 done
 
 # Each operation was handled somewhere, since a pass alone proves nothing, and none was passed on: the components below get what the component
-# is not asked for (inter-communicators, processes alone).
-if [ $stock = 0 ] && [ "$only" = . ]; then
+# is not asked for (inter-communicators, processes alone). Some modules alone need not use every operation.
+if [ $stock = 0 ]; then
     for operation in bcast reduce allreduce barrier allgather allgatherv alltoall alltoallv alltoallw exscan gather gatherv neighbor_allgather neighbor_allgatherv \
         neighbor_alltoall neighbor_alltoallv neighbor_alltoallw reduce_scatter reduce_scatter_block scan scatter scatterv; do
         handled=$(grep -v '^np=1 ' "$scratch/reports" | sed -nE "s/.*[ :]$operation handled=([0-9]+).*/\1/p" | awk '{ n += $1 } END { print n + 0 }')
         below=$(sed -nE "s/.*[ :]$operation handled=[0-9]+ passed=([0-9]+).*/\1/p" "$scratch/reports" | awk '{ n += $1 } END { print n + 0 }')
+        [ "$handled$below" != 00 ] || [ "$only" = . ] || continue
         if [ "$handled" -gt 0 ] && [ "$below" = 0 ]; then
             passed=$((passed + 1))
             echo "ok      $operation was handled $handled times, and never passed on"
@@ -191,6 +236,16 @@ if [ $stock = 0 ] && [ "$only" = . ]; then
             echo "FAILED  $operation was handled $handled times, and passed on $below times"
         fi
     done
+fi
+if [ "$nodes" != 0 ]; then
+    left=$(cluster_leftovers)
+    if [ -z "$left" ]; then
+        passed=$((passed + 1))
+        echo "ok      the jobs left nothing on the nodes"
+    else
+        failed=$((failed + 1))
+        printf 'FAILED  the jobs left this on the nodes:\n%s\n' "$left"
+    fi
 fi
 [ $foreign = 0 ] || echo "$foreign modules fail with and without the component"
 echo "$total tests of mpi4py ran well, on all ranks"
