@@ -317,7 +317,7 @@ unsafe impl Memory for Group {
 
     fn expose(&self, start: *const u8, bytes: usize) -> Option<NonZeroU64> {
         match &self.keys {
-            None => NonZeroU64::new(start.addr() as u64),
+            None => NonZeroU64::new(start.expose_provenance() as u64),
             Some(keys) => keys.expose(start, bytes),
         }
     }

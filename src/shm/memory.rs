@@ -34,7 +34,7 @@ pub unsafe trait Memory: Send + Sync {
     }
     /// Lets the others read `bytes` at `start`: what they are to give to [`fetch`](Memory::fetch) as address. `None`: they cannot, for want of memory.
     fn expose(&self, start: *const u8, _bytes: usize) -> Option<NonZeroU64> {
-        NonZeroU64::new(start.addr() as u64)
+        NonZeroU64::new(start.expose_provenance() as u64)
     }
     /// Nobody reads any more what got this number from [`expose`](Memory::expose).
     fn conceal(&self, _number: NonZeroU64) {}
