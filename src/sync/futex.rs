@@ -21,14 +21,14 @@ impl Half {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 fn address(word: &SharedU64, half: Half) -> *const u32 {
     let upper = (half == Half::High) == cfg!(target_endian = "little");
     std::ptr::from_ref(word).cast::<u32>().wrapping_add(usize::from(upper))
 }
 
 /// Sleeps at most `nanoseconds`, unless that half of the word differs from that of `seen`. May return early.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 pub fn wait(word: &SharedU64, half: Half, seen: u64, nanoseconds: u32) {
     let limit = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999).into() };
     // SAFETY: FUTEX_WAIT reads four bytes of the word, which is alive, and the limit. The key is that of the shared page:
@@ -37,11 +37,24 @@ pub fn wait(word: &SharedU64, half: Half, seen: u64, nanoseconds: u32) {
 }
 
 /// Wakes all that sleep on that half of the word.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 pub fn wake(word: &SharedU64, half: Half) {
     // SAFETY: FUTEX_WAKE only looks the address up.
     unsafe { libc::syscall(libc::SYS_futex, address(word, half), libc::FUTEX_WAKE, i32::MAX) };
 }
+
+/// As above, but returns early: to Miri, the half that the kernel reads would be a racing access of another size, which the memory model of
+/// programs does not allow.
+#[cfg(miri)]
+pub fn wait(word: &SharedU64, half: Half, seen: u64, _nanoseconds: u32) {
+    if half.of(word.load(crate::sync::shared::Ordering::Relaxed)) == half.of(seen) {
+        std::thread::yield_now();
+    }
+}
+
+/// As above.
+#[cfg(miri)]
+pub fn wake(_word: &SharedU64, _half: Half) {}
 
 /// As above, without a limit of time.
 #[cfg(loom)]
