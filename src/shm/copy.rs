@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn every_way_copies_all_and_nothing_else() {
         let from: Vec<u8> = (0..700).map(|i| (i * 7 + i / 256) as u8).collect();
-        for len in (0..200).chain([255, 256, 257, 600]) {
+        for len in (0..200).chain([255, 256, 257, 600]).step_by(if cfg!(miri) { 37 } else { 1 }) {
             for shift in [0, 1, 15, 63] {
                 for bypass in [false, true] {
                     let mut to = vec![0xee; 800];

@@ -117,6 +117,8 @@ impl Inbox {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::cell::UnsafeCell;
+    use std::thread;
 
     fn board(words: usize) -> Vec<AtomicU64> {
         (0..words).map(|_| AtomicU64::new(0)).collect()
@@ -158,6 +160,40 @@ mod tests {
         outbox.announce(Board::new(&words), 5);
         assert_eq!(words[0].load(Ordering::Relaxed), 0);
         assert_eq!(poll(&mut inbox, &words), [5]);
+    }
+
+    /// One thread reads a page and says so, the other one writes it then: for tools that notice accesses which nothing puts in order.
+    #[test]
+    fn a_page_is_written_again_when_it_has_been_read() {
+        struct Page(UnsafeCell<u64>);
+        // SAFETY: who may access it, says the board.
+        unsafe impl Sync for Page {}
+
+        let (words, written, page) = (board(8), AtomicU64::new(0), Page(UnsafeCell::new(0)));
+        let (words, written, page) = (&words, &written, &page);
+        let rounds = if cfg!(miri) { 20 } else { 2000 };
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut outbox = Outbox::new(8);
+                for n in 1..=rounds {
+                    while written.load(Ordering::Acquire) < n {
+                        thread::yield_now();
+                    }
+                    // SAFETY: the other thread writes no more until this one has announced.
+                    assert_eq!(unsafe { *page.0.get() }, n);
+                    outbox.announce(Board::new(words), 70);
+                }
+            });
+            let mut inbox = Inbox::new(8);
+            for n in 1..=rounds {
+                // SAFETY: the other thread reads no more until this one has said that it may.
+                unsafe { *page.0.get() = n };
+                written.store(n, Ordering::Release);
+                while poll(&mut inbox, words) != [70] {
+                    thread::yield_now();
+                }
+            }
+        });
     }
 }
 

@@ -14,7 +14,9 @@ pub fn hash(parts: &[usize]) -> u64 {
 /// `len` bytes that depend on all of `parts`.
 pub fn bytes(parts: &[usize], len: usize) -> Vec<u8> {
     let mut rng = Rng::new(hash(parts));
-    (0..len).map(|_| rng.bits() as u8).collect()
+    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| rng.bits().to_ne_bytes()).collect();
+    bytes.truncate(len);
+    bytes
 }
 
 /// A stream of these bytes, in one run or strided.

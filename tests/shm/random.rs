@@ -24,7 +24,7 @@ fn each_operation_by_itself() {
             let mut rng = Rng::new(hash(&[seed as usize, kind as usize]));
             let size = SIZES[seed as usize % SIZES.len()];
             let world = World::new(size, config(&mut rng));
-            let length = 1 + rng.below(20);
+            let length = 1 + rng.below(if cfg!(miri) { 4 } else { 20 });
             let calls: Vec<_> = (0..length).map(|n| Call { kind, id: rng.below(1 << 30) << 8 | n }).collect();
             let works = world.teams.iter().map(|t| Box::pin(sequence(t, (0, 0), calls.clone())) as Work<'_>).collect();
             world.run(seed, works);
@@ -40,7 +40,7 @@ fn mixed_on_several_streams() {
         let world = World::new(size, config(&mut rng));
         let mut works: Vec<Work<'_>> = Vec::new();
         for stream in [(0, 0), (0, 3), (1, 0), (4, 7), (12, 7)].into_iter().take(1 + rng.below(5)) {
-            let length = 1 + rng.below(16);
+            let length = 1 + rng.below(if cfg!(miri) { 3 } else { 16 });
             let calls: Vec<_> = (0..length)
                 .map(|n| Call { kind: KINDS[rng.below(KINDS.len())], id: rng.below(1 << 30) << 8 | n })
                 .collect();
@@ -52,6 +52,7 @@ fn mixed_on_several_streams() {
 
 /// Longer than the pieces in which operands are read.
 #[test]
+#[cfg_attr(miri, ignore = "a quarter of a megabyte")]
 fn long_operands_are_read_where_they_lie() {
     for (size, in_place) in [(2, false), (2, true), (3, false), (3, true)] {
         let count = 60_000;
@@ -79,8 +80,8 @@ fn long_operands_are_read_where_they_lie() {
 
 #[test]
 fn floats_agree_bitwise_for_every_size_and_root() {
-    for size in 2..=7 {
-        for count in [1, 5, 14, 15, 40, 300] {
+    for size in if cfg!(miri) { 2..=3 } else { 2..=7 } {
+        for count in [1, 5, 14, 15, 40, 300].into_iter().take(if cfg!(miri) { 3 } else { 6 }) {
             let values = |m: usize| -> Vec<u8> {
                 let value = |i: usize| (hash(&[m, i]) % 1_000_003) as f32 / [1.0, 7.0, 1e6][(m + i) % 3];
                 (0..count).flat_map(|i| value(i).to_ne_bytes()).collect()

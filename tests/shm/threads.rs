@@ -1,9 +1,9 @@
 //! Members as threads: real concurrency, with random delays, in every way of waiting.
 
 use super::data::{config, hash, seeds};
-use super::operations::{Call, KINDS, run};
+use super::operations::{Call, KINDS, Kind, run};
 use coll_rust::shm::heap::Heap;
-use coll_rust::shm::team::Team;
+use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::Rng;
 use coll_rust::sync::wait::{Mode, Patience, Waiting};
 use std::task::{Context, Poll, Waker};
@@ -30,30 +30,84 @@ fn delay(rng: &mut Rng) {
     }
 }
 
+/// Settings for `size` threads, in any way of waiting.
+fn settings(size: usize, rng: &mut Rng) -> Config {
+    // Only who gives the core away makes progress where others are waiting for it.
+    let mode = [Mode::Auto, Mode::Yield, Mode::Block, Mode::Spin][rng.below(if size == 2 { 4 } else { 3 })];
+    let looks = if cfg!(miri) { 3 } else { 200 };
+    let waiting = Waiting { mode, crowded: size > 2 || rng.chance(128), spin: 1 + rng.below(looks) as u32 };
+    Config { waiting, ..config(rng) }
+}
+
+fn calls(rng: &mut Rng, count: usize, mut kind: impl FnMut(&mut Rng) -> Kind) -> Vec<Call> {
+    (0..count).map(|n| Call { kind: kind(rng), id: rng.below(1 << 30) << 8 | n }).collect()
+}
+
+fn any(rng: &mut Rng) -> Kind {
+    KINDS[rng.below(KINDS.len())]
+}
+
+/// Members as threads, each of which goes through all calls on a stream.
+fn go_through(seed: u64, size: usize, config: Config, slot: usize, calls: &[Call]) {
+    let heap = Heap::new(size, usize::MAX, true);
+    std::thread::scope(|scope| {
+        for me in 0..size {
+            let heap = &heap;
+            scope.spawn(move || {
+                let team = Team::new(heap.member(me), config);
+                let mut rng = Rng::new(hash(&[seed as usize, me]));
+                for &call in calls {
+                    block_on(&team, run(&team, slot, 0, call));
+                    delay(&mut rng);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn random_sequences() {
     for seed in 0..seeds(40) {
         let mut rng = Rng::new(hash(&[seed as usize, 7]));
         let size = 2 + rng.below(3);
-        // Only who gives the core away makes progress where others are waiting for it.
-        let mode = [Mode::Auto, Mode::Yield, Mode::Block, Mode::Spin][rng.below(if size == 2 { 4 } else { 3 })];
-        let waiting = Waiting { mode, crowded: size > 2 || rng.chance(128), spin: 1 + rng.below(200) as u32 };
-        let config = coll_rust::shm::team::Config { waiting, ..config(&mut rng) };
+        let config = settings(size, &mut rng);
+        let calls = calls(&mut rng, if cfg!(miri) { 6 } else { 80 }, any);
+        go_through(seed, size, config, rng.below(2), &calls);
+    }
+}
+
+#[test]
+fn each_operation_by_itself() {
+    for (kind, seed) in KINDS.into_iter().flat_map(|kind| (0..seeds(10)).map(move |seed| (kind, seed))) {
+        let mut rng = Rng::new(hash(&[seed as usize, kind as usize, 8]));
+        let size = 2 + (seed as usize + kind as usize) % 2;
+        let config = settings(size, &mut rng);
+        let calls = calls(&mut rng, if cfg!(miri) { 5 } else { 20 }, |_| kind);
+        go_through(seed, size, config, 0, &calls);
+    }
+}
+
+/// Each member has two threads: one in blocking operations, and one that polls nonblocking ones.
+#[test]
+fn two_threads_of_each_member() {
+    for seed in 0..seeds(20) {
+        let mut rng = Rng::new(hash(&[seed as usize, 9]));
+        let size = 2 + rng.below(2);
+        let config = settings(size, &mut rng);
+        let config = Config { waiting: Waiting { mode: Mode::Block, crowded: true, ..config.waiting }, ..config };
+        let length = if cfg!(miri) { 3 } else { 40 };
+        let [blocking, polled] = [(); 2].map(|()| calls(&mut rng, length, any));
         let heap = Heap::new(size, usize::MAX, true);
-        let length = if cfg!(miri) { 6 } else { 80 };
-        let calls: Vec<_> = (0..length)
-            .map(|n| Call { kind: KINDS[rng.below(KINDS.len())], id: rng.below(1 << 30) << 8 | n })
-            .collect();
-        let slot = rng.below(2);
+        let teams: Vec<_> = (0..size).map(|me| Team::new(heap.member(me), config)).collect();
         std::thread::scope(|scope| {
-            for me in 0..size {
-                let (heap, calls) = (&heap, &calls);
-                scope.spawn(move || {
-                    let team = Team::new(heap.member(me), config);
-                    let mut rng = Rng::new(hash(&[seed as usize, me]));
-                    for &call in calls {
-                        block_on(&team, run(&team, slot, 0, call));
-                        delay(&mut rng);
+            for team in &teams {
+                scope.spawn(|| blocking.iter().for_each(|&call| block_on(team, run(team, 0, 0, call))));
+                scope.spawn(|| {
+                    for &call in &polled {
+                        let mut work = std::pin::pin!(run(team, 1, 3, call));
+                        while work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                            std::thread::yield_now();
+                        }
                     }
                 });
             }
