@@ -17,6 +17,7 @@ clippy-perf |  600 | cargo clippy --quiet -p mpiperf --all-targets -- -D warning
 clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
 units       |  900 | cargo test --no-fail-fast
 loom        |  900 | ci/test-loom.sh
+miri        |  900 | ci/test-miri.sh
 units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
 build       |  900 | ci/build.sh
 mpiperf     |  600 | ci/test-mpiperf.sh
