@@ -2,25 +2,31 @@
 
 use super::world::{Work, World};
 use coll_rust::endpoint::{Result, Span};
+use coll_rust::shm::layout::BLOCKING;
 use coll_rust::shm::op::barrier::barrier;
 use coll_rust::shm::op::bcast::bcast;
 use coll_rust::shm::team::Config;
 use std::task::{Context, Poll, Waker};
 
-#[test]
-fn the_root_of_a_broadcast_copies_a_half() {
+/// Two members who may divide whatever they like, with this stream in use.
+fn begun(slot: usize) -> World {
     let world = World::new(2, Config { divided_min: 1, ..Config::default() });
     let begin = world.teams.iter().map(|team| {
-        Box::pin(async move { barrier(team.open(0, 0, true).await.unwrap().unwrap()).await.unwrap() }) as Work<'_>
+        Box::pin(async move { barrier(team.open(slot, 0, true).await.unwrap().unwrap()).await.unwrap() }) as Work<'_>
     });
     world.run(1, begin.collect());
+    world
+}
+
+#[test]
+fn the_root_of_a_broadcast_copies_a_half() {
+    let world = begun(BLOCKING);
     let mut rooms = [vec![7_u8; 4096], vec![0_u8; 4096]];
     let [all, into] = rooms.each_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
-    let mut works = world
-        .teams
-        .iter()
-        .zip([all, into])
-        .map(|(team, data)| Box::pin(async move { bcast(team.turn(0, 0, true).unwrap(), 0, &data, 1).await }));
+    let mut works =
+        world.teams.iter().zip([all, into]).map(|(team, data)| {
+            Box::pin(async move { bcast(team.turn(BLOCKING, 0, true).unwrap(), 0, &data, 1).await })
+        });
     let [mut root, mut other] = std::array::from_fn(|_| works.next().unwrap());
     let mut context = Context::from_waker(Waker::noop());
     assert!(root.as_mut().poll(&mut context).is_pending(), "it waits for the other's address");
@@ -44,12 +50,8 @@ fn the_root_of_a_broadcast_copies_a_half() {
 
 #[test]
 fn who_receives_a_nonblocking_broadcast_needs_nobody() {
-    const OTHER: usize = coll_rust::shm::layout::BLOCKING + 1;
-    let world = World::new(2, Config { divided_min: 1, ..Config::default() });
-    let begin = world.teams.iter().map(|team| {
-        Box::pin(async move { barrier(team.open(OTHER, 0, true).await.unwrap().unwrap()).await.unwrap() }) as Work<'_>
-    });
-    world.run(1, begin.collect());
+    const OTHER: usize = BLOCKING + 1;
+    let world = begun(OTHER);
     let mut rooms = [vec![7_u8; 4096], vec![0_u8; 4096]];
     let [all, into] = rooms.each_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
     let mut works = world
