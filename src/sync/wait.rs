@@ -85,8 +85,7 @@ const YIELDS: u32 = 100;
 const LOOKS: u32 = 2;
 /// Looks within one poll where the awaited process may need this core: a fraction of what giving it away costs.
 const CROWDED_LOOKS: u32 = 5;
-/// There, one vain poll of so many makes progress elsewhere, which takes as long as a turn of another process (and may give the core away
-/// itself).
+/// There, one vain poll of so many makes progress elsewhere: with `mpi_yield_when_idle` that gives the core away itself, once more than needed.
 const POLLS_PER_PROGRESS: u32 = 8;
 
 impl Waiting {
