@@ -15,6 +15,8 @@ relaxed look            | src/shm/reach.rs       | s/self.word.load(Ordering::Ac
 no look before sleeping | src/shm/team/waking.rs | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(1, Ordering::Relaxed);/; s/^        asleep.store(1, Ordering::Relaxed);//
 no fence at the writer  | src/shm/team/waking.rs | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
 line not awaited        | src/shm/turn.rs        | s/(self.op.wrapping_sub(LINES as u32 - 1), 0)/(self.op.wrapping_sub(LINES as u32), 0)/
+old answer taken        | src/shm/turn/asking.rs | s/now != before \&\& self.whom/self.whom/
+relaxed question        | src/shm/turn/asking.rs | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/
 slot not awaited        | src/shm/turn.rs        | s/word(self.op, before + 1)/word(self.op, before)/
 '
 # Each line of the table that has a file, as name, file and change.

@@ -11,6 +11,7 @@ mod shm {
     mod operations;
     mod random;
     mod threads;
+    mod unreadable;
     mod unwritable;
     mod world;
 }

@@ -115,11 +115,20 @@ const ROUND: u32 = 1 << 28;
 const AGE: u32 = 1 << 30;
 /// Steps of an operation, at most: they are counted in 30 bits, and some sums are beyond the last step.
 pub const STEPS: usize = 1 << 29;
+/// The first step by which a member asks another one for its data, or answers ([`ask`](super::turn::Turn::ask)): beyond those sums.
+pub const ASKING: u32 = STEPS as u32 + (1 << 20);
+/// The last step that can be counted.
+pub const MOST: u32 = (1 << 30) - 1;
 
 /// The word of `step` in operation `op`.
 #[inline(always)]
 pub fn word(op: u32, step: u32) -> u64 {
     u64::from(op) << 32 | u64::from(step << 2 | op & 3)
+}
+
+/// The step of a word.
+pub fn step(word: u64) -> u32 {
+    word as u32 >> 2
 }
 
 /// Whether it is time to renew what is old, before operation `next`.
@@ -160,12 +169,15 @@ mod tests {
     fn later_operations_differ_in_the_lower_half() {
         for op in [0, 5, u32::MAX - 1, u32::MAX] {
             for later in 1..4_u32 {
-                for (step, its) in [(0, 0), (1, 0), (1, 1), (7, 1), (STEPS as u32, STEPS as u32)] {
+                for (step, its) in [(0, 0), (1, 0), (1, 1), (7, 1), (STEPS as u32, STEPS as u32), (MOST, MOST)] {
                     assert_ne!(word(op, step) as u32, word(op.wrapping_add(later), its) as u32);
                 }
             }
             assert!(reached(word(op, STEPS as u32), word(op, STEPS as u32 - 1)));
-            assert!(reached(word(op.wrapping_add(1), 0), word(op, STEPS as u32)));
+            for last in [STEPS as u32, ASKING, MOST] {
+                assert!(reached(word(op.wrapping_add(1), 0), word(op, last)));
+                assert_eq!(step(word(op, last)), last);
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Vain polls of one wait between two looks at whether processes are alive.
-const PATIENCE: u32 = 2048;
+pub(super) const PATIENCE: u32 = 2048;
 
 /// Waits until a word has come to a target; then tells what it has come to.
 pub struct Reach<'t> {

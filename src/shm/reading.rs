@@ -8,7 +8,9 @@
 //! * *Nonblocking operations*: either way the reader does all the work, within one poll. A component that maps keeps what it has mapped, so that a poll costs a
 //!   copy; one that needs keys makes the owner register its memory, which may take a system call and pins pages.
 //! * *Cost*: process_vm_readv takes a system call and a walk over the pages each time. Mapped memory costs that once, and then what a copy costs.
-//! * *Failure*: process_vm_readv from a process that has died is an error. Mapped memory of one may be gone in the middle of a copy: SIGBUS.
+//! * *Failure*: some memory can be accessed by its own process only, such as a device's: then a read fails, and the reader [asks](super::turn::asking) the owner. Who
+//!   cannot read for another reason, such as rights that the owner has given up since, asks too. process_vm_readv from a process that has died is an error, also when its
+//!   number is [another's](super::peer) by then. Mapped memory of one may be gone in the middle of a copy: SIGBUS.
 //!
 //! So, where the choice is ours, a component that maps comes first, then process_vm_readv, then any other component (which is what is left
 //! where process_vm_readv is forbidden).

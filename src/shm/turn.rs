@@ -7,6 +7,7 @@
 //! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
 //! a step is, the operation says.
 
+pub mod asking;
 mod ending;
 
 use crate::endpoint::{Error, Result};

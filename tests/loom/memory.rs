@@ -1,6 +1,6 @@
 //! A team's memory for the model checker, which knows each word and each slot of it.
 
-use coll_rust::endpoint::Result;
+use coll_rust::endpoint::{Error, Result};
 use coll_rust::shm::layout::{Control, LINE, LINES, StreamControl};
 use coll_rust::shm::memory::{Member, Memory, Page};
 use coll_rust::sync::model::{register_contents, register_word};
@@ -20,6 +20,7 @@ struct Shared {
     /// Of each member: what it may lease, first a stream's control, then a queue.
     leases: Vec<Vec<Vec<Cell>>>,
     fragment: usize,
+    secret: bool,
 }
 
 /// What all members share.
@@ -41,6 +42,8 @@ pub struct Needs {
     pub queues: bool,
     /// Members whose lease is refused.
     pub poor: Vec<Member>,
+    /// Members try to read each other's private memory, and cannot.
+    pub secret: bool,
 }
 
 fn room(bytes: usize) -> Vec<Cell> {
@@ -74,7 +77,9 @@ impl Modelled {
                     register_contents(base.wrapping_add(stream + line * 64), LINE);
                 }
             }
-            register_word(base.wrapping_add(stream + offset_of!(StreamControl, read) + LINE), 0);
+            let read = stream + offset_of!(StreamControl, read);
+            register_word(base.wrapping_add(read + LINE), 0);
+            register_contents(base.wrapping_add(read), LINE);
         }
         for queue in leases.iter().flatten() {
             // Contents that different members read and write at the same time are told apart.
@@ -84,7 +89,12 @@ impl Modelled {
                 }
             }
         }
-        Modelled(Arc::new(Shared { controls, leases, fragment: needs.fragment * needs.fragments }))
+        Modelled(Arc::new(Shared {
+            controls,
+            leases,
+            fragment: needs.fragment * needs.fragments,
+            secret: needs.secret,
+        }))
     }
 
     pub fn member(&self, me: Member) -> Box<dyn Memory> {
@@ -121,7 +131,7 @@ unsafe impl Memory for View {
     }
 
     fn zero_copy(&self) -> bool {
-        false
+        self.shared.secret
     }
 
     fn stores(&self) -> bool {
@@ -129,11 +139,11 @@ unsafe impl Memory for View {
     }
 
     unsafe fn fetch(&self, _: Member, _: u64, _: *mut u8, _: usize) -> Result<()> {
-        unreachable!("no zero copy in the models")
+        Err(Error::Fetch(14))
     }
 
     unsafe fn store(&self, _: Member, _: *const u8, _: u64, _: usize) -> Result<()> {
-        unreachable!("no zero copy in the models")
+        unreachable!("nobody writes to others in the models")
     }
 
     fn is_dead(&self, _member: Member) -> bool {

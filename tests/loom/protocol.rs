@@ -4,7 +4,7 @@ use super::memory::{Modelled, Needs};
 use coll_rust::endpoint::{Result, Span};
 use coll_rust::shm::op::{self, Combine};
 use coll_rust::shm::team::{Config, Team};
-use coll_rust::sim::SimStream;
+use coll_rust::sim::{SimBlocks, SimStream};
 use coll_rust::sync::wait::{Mode, Patience, Waiting};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -36,6 +36,7 @@ fn needs(config: &Config, members: usize, queues: bool) -> Needs {
         lines: (0..8).collect(),
         queues,
         poor: Vec::new(),
+        secret: false,
     }
 }
 
@@ -59,8 +60,8 @@ fn model(needs: Needs, config: Config, preemptions: usize, member: impl Fn(&Team
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 100_000;
-    // Three threads make too many interleavings to see them all.
-    builder.max_duration = (needs.members > 2).then_some(Duration::from_secs(20));
+    // Three threads make too many interleavings to see them all, and so do two that look at several words in turn.
+    builder.max_duration = (needs.members > 2 || needs.secret).then_some(Duration::from_secs(20));
     builder.check(move || {
         let memory = Modelled::new(&needs);
         let others: Vec<_> = (1..needs.members)
@@ -75,10 +76,14 @@ fn model(needs: Needs, config: Config, preemptions: usize, member: impl Fn(&Team
 }
 
 fn bcast(team: &Team, root: usize, value: u8, len: usize) {
+    bcast_by(team, root, value, len, usize::MAX);
+}
+
+fn bcast_by(team: &Team, root: usize, value: u8, len: usize, zero_copy: usize) {
     let data = SimStream::direct(&vec![if team.me() == root { value } else { 0 }; len]);
     block_on(team, async {
         let turn = team.open(0, 0, len > 56).await?.expect("memory");
-        op::bcast::bcast(turn, root, &data, usize::MAX).await
+        op::bcast::bcast(turn, root, &data, zero_copy).await
     })
     .unwrap();
     assert_eq!(data.contents(), vec![value; len]);
@@ -230,5 +235,33 @@ fn no_wake_up_is_lost_at_the_end_of_an_operation() {
             Result::Ok(())
         })
         .unwrap();
+    });
+}
+
+/// In pieces: the last answer must not be taken for the next one.
+#[test]
+fn what_cannot_be_read_is_asked_for() {
+    for mode in [Mode::Yield, Mode::Block] {
+        let config = config(1, 1, mode);
+        let needs = Needs { secret: true, ..needs(&config, 2, true) };
+        model(needs, config, 1, |team| bcast_by(team, 0, 5, 300, 1));
+    }
+}
+
+/// While both answer.
+#[test]
+fn two_ask_each_other() {
+    let config = config(1, 1, Mode::Yield);
+    let needs = Needs { secret: true, ..needs(&config, 2, true) };
+    model(needs, config, 1, |team| {
+        let block = |of: usize| vec![of as u8 + 1; 100];
+        let own = SimStream::direct(&block(team.me()));
+        let all = SimBlocks::run(&[vec![0; 100], vec![0; 100]]);
+        block_on(team, async {
+            let turn = team.open(0, 0, true).await?.expect("memory");
+            op::allgather::allgather(turn, Some(&own), &all, 1).await
+        })
+        .unwrap();
+        (0..2).for_each(|of| assert_eq!(all.contents(of), block(of)));
     });
 }

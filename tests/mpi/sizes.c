@@ -10,10 +10,14 @@
  *   --seed N         another sample, and other data
  *   --ops LIST       names in small letters
  *   --most BYTES     the largest size (default 16 MiB)
+ *   --secret WHOSE   buffers of odd ranks, or of all, in memory that the system shows to no other process (memfd_secret(2))
  *   --fragment BYTES, --depth N, --sets N    as the parameters have them (default 16384, 4 fragments of a set, 2 sets)
  */
 #include "harness.h"
+#include <errno.h>
 #include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 enum operation { ALLGATHER, ALLGATHERV, ALLREDUCE, ALLTOALL, ALLTOALLV, ALLTOALLW, BCAST, EXSCAN, GATHER, GATHERV, REDUCE,
                  REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, SCAN, SCATTER, SCATTERV, OPERATIONS };
@@ -175,6 +179,41 @@ static struct type type_of(const struct kase *k, int which)
     return types[k->variant == DIFFERENT ? (test_rank + which) % 2 : k->variant];
 }
 
+#ifndef SYS_memfd_secret
+#define SYS_memfd_secret 447
+#endif
+static int is_secret = 0; /* this rank's buffers */
+
+static unsigned char *get(size_t bytes)
+{
+    if (!is_secret)
+        return aligned_alloc(64, (bytes + 63) / 64 * 64);
+    int fd = (int)syscall(SYS_memfd_secret, 0);
+    void *p = fd < 0 || ftruncate(fd, (off_t)bytes) ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void give_back(unsigned char *p, size_t bytes)
+{
+    if (!is_secret)
+        free(p);
+    else if (p)
+        munmap(p, bytes);
+}
+
+static void choose_memory(const char *whose)
+{
+    is_secret = !strcmp(whose, "all") || (!strcmp(whose, "odd") && test_rank % 2);
+    unsigned char *p = is_secret ? get(1) : NULL;
+    if (is_secret && !p) {
+        fprintf(stderr, "SKIPPED memory that nobody else can read: %s\n", strerror(errno));
+        is_secret = 0;
+    }
+    give_back(p, 1);
+}
+
 /* Lays out blocks; irregular ones with displacements lie apart, and backwards at odd ranks. */
 static void lay_out(struct side *s, struct type type, int blocks, int apart)
 {
@@ -191,10 +230,10 @@ static void lay_out(struct side *s, struct type type, int blocks, int apart)
     }
     s->span = at * type.extent;
     if (2 * GUARD + s->span > s->room) {
-        free(s->image);
+        give_back(s->image, s->room);
         free(s->expected);
         s->room = 2 * GUARD + s->span + s->span / 2;
-        s->image = aligned_alloc(64, (s->room + 63) / 64 * 64);
+        s->image = get(s->room);
         s->expected = aligned_alloc(64, (s->room + 63) / 64 * 64);
         if (!s->image || !s->expected) {
             fail("no memory for %zu bytes", s->room);
@@ -406,6 +445,7 @@ int main(int argc, char **argv)
     uint64_t sample = (uint64_t)option_number(argc, argv, "--sample", 1);
     const char *ops = option_text(argc, argv, "--ops", "all");
     seed = (uint64_t)option_number(argc, argv, "--seed", 1);
+    choose_memory(option_text(argc, argv, "--secret", "none"));
     make_types();
     int count = find_sizes(sizes, (size_t)option_number(argc, argv, "--fragment", 16384), (size_t)option_number(argc, argv, "--depth", 4),
                            (size_t)option_number(argc, argv, "--sets", 2), (size_t)option_number(argc, argv, "--most", 16 << 20));

@@ -32,6 +32,7 @@ fn play() {
         "components" => zero_copy::components(&mut job),
         "unlike" => zero_copy::unlike(&mut job),
         "secret" => secret::divided(&mut job),
+        "unread" => secret::unread(&mut job),
         _ => panic!("no case is called {case}"),
     }
 }

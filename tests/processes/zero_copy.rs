@@ -1,11 +1,14 @@
 //! Operations that read other processes' memory by a component.
 
+use std::any::Any;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use coll_rust::endpoint::{Blocks, Result, Span, Stream};
+use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::memory::Memory;
+use coll_rust::shm::op::neighbor::Edges;
 use coll_rust::shm::op::{self, Combine};
 use coll_rust::shm::reading::{self, Way, Ways};
 use coll_rust::shm::team::{Config, Team};
@@ -117,48 +120,85 @@ pub fn row(of: usize, to: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| byte((8 * of + to) as u64 + 1, i)).collect()
 }
 
-/// Every operation that reads, all of whose data are read that can be; then without the component's help.
-fn operate(job: &mut Job, team: &Team, len: usize) {
-    let (me, size) = (team.me(), team.size());
-    let span = |room: &mut Vec<u8>| Span::new(room.as_mut_ptr(), room.len(), 1);
-    let flat = |rows: &dyn Fn(usize) -> Vec<u8>| (0..size).flat_map(rows).collect::<Vec<u8>>();
-    for root in 0..size {
-        let mut data = if me == root { row(root, 7, len) } else { vec![0; len] };
-        drive(op::bcast::bcast(turn(team), root, &Row(span(&mut data)), 1));
-        assert!(data == row(root, 7, len), "bcast");
+/// Memory for an operation's data, with what it keeps until it is dropped.
+pub struct Room {
+    pub span: Span,
+    _keep: Box<dyn Any>,
+}
 
-        let (mut mine, mut all) = (row(me, root, len), vec![0; size * len]);
-        let own = Row(span(&mut mine));
-        if me == root {
-            let all = Rows { start: all.as_mut_ptr(), each: len };
-            drive(op::gather::receive(turn(team), Some(&own), &all, 1));
-        } else {
-            drive(op::gather::send(turn(team), root, &own, 1));
-        }
-        assert!(me != root || all == flat(&|of| row(of, root, len)), "gather");
-
-        let mut all = flat(&|to| row(root, to, len));
-        let own = Row(span(&mut mine));
-        if me == root {
-            drive(op::scatter::send(turn(team), &Rows { start: all.as_mut_ptr(), each: len }, Some(&own), 1));
-        } else {
-            drive(op::scatter::receive(turn(team), root, &own, 1));
-        }
-        assert!(mine == row(root, me, len), "scatter");
+impl Room {
+    /// At `span`, which is valid while `keep` is.
+    pub fn new(span: Span, keep: impl Any) -> Room {
+        Room { span, _keep: Box::new(keep) }
     }
-    let (mut mine, mut all) = (row(me, 9, len), vec![0; size * len]);
-    let into = Rows { start: all.as_mut_ptr(), each: len };
-    drive(op::allgather::allgather(turn(team), Some(&Row(span(&mut mine))), &into, 1));
-    assert!(all == flat(&|of| row(of, 9, len)), "allgather");
 
-    let mut out = flat(&|to| row(me, to, len));
-    drive(op::alltoall::alltoall(turn(team), Some(&Rows { start: out.as_mut_ptr(), each: len }), &into, 1));
-    assert!(all == flat(&|of| row(of, me, len)), "alltoall");
+    /// On the heap.
+    pub fn heap(contents: &[u8]) -> Room {
+        let mut keep = contents.to_vec();
+        Room::new(Span::new(keep.as_mut_ptr(), keep.len(), 1), keep)
+    }
 
-    let mut sum = vec![0; len];
-    drive(op::allreduce::allreduce(turn(team), &Xor, span(&mut mine), span(&mut sum), 1));
+    /// Whether these are its first bytes.
+    pub fn holds(&self, contents: &[u8]) -> bool {
+        let part = self.span.slice(0..contents.len());
+        // SAFETY: the process' own memory, which nobody writes now.
+        unsafe { std::slice::from_raw_parts(part.ptr(), part.len()) == contents }
+    }
+
+    fn rows(&self, each: usize) -> Rows {
+        Rows { start: self.span.ptr(), each }
+    }
+}
+
+/// Every operation that reads, all of whose data are read that can be; then without the component's help. `room` makes the buffers.
+pub fn operate(job: &mut Job, team: &Team, len: usize, room: impl Fn(&[u8]) -> Room) {
+    let (me, size) = (team.me(), team.size());
+    let flat = |rows: &dyn Fn(usize) -> Vec<u8>| (0..size).flat_map(rows).collect::<Vec<u8>>();
+    let zeros = vec![0; size * len];
+    for root in 0..size {
+        let data = room(&if me == root { row(root, 7, len) } else { vec![0; len] });
+        drive(op::bcast::bcast(turn(team), root, &Row(data.span), 1));
+        assert!(data.holds(&row(root, 7, len)), "bcast");
+
+        let (mine, all) = (room(&row(me, root, len)), room(&zeros));
+        if me == root {
+            drive(op::gather::receive(turn(team), Some(&Row(mine.span)), &all.rows(len), 1));
+        } else {
+            drive(op::gather::send(turn(team), root, &Row(mine.span), 1));
+        }
+        assert!(me != root || all.holds(&flat(&|of| row(of, root, len))), "gather");
+
+        let all = room(&flat(&|to| row(root, to, len)));
+        if me == root {
+            drive(op::scatter::send(turn(team), &all.rows(len), Some(&Row(mine.span)), 1));
+        } else {
+            drive(op::scatter::receive(turn(team), root, &Row(mine.span), 1));
+        }
+        assert!(mine.holds(&row(root, me, len)), "scatter");
+    }
+    let everybody: Vec<usize> = (0..size).collect();
+    let edges = Edges::new(me, size, &Neighbors::listed(me, size, &everybody, &everybody));
+    let (mine, all) = (room(&row(me, 9, len)), room(&zeros));
+    drive(op::allgather::allgather(turn(team), Some(&Row(mine.span)), &all.rows(len), 1));
+    assert!(all.holds(&flat(&|of| row(of, 9, len))), "allgather");
+    let all = room(&zeros);
+    drive(op::neighbor::spread(turn(team), &edges, &Row(mine.span), &all.rows(len), 1));
+    assert!(all.holds(&flat(&|of| row(of, 9, len))), "neighbor_allgather");
+
+    let (out, all) = (room(&flat(&|to| row(me, to, len))), room(&zeros));
+    drive(op::alltoall::alltoall(turn(team), Some(&out.rows(len)), &all.rows(len), 1));
+    assert!(all.holds(&flat(&|of| row(of, me, len))), "alltoall");
+    let all = room(&zeros);
+    drive(op::neighbor::exchange(turn(team), &edges, &out.rows(len), &all.rows(len), 1));
+    assert!(all.holds(&flat(&|of| row(of, me, len))), "neighbor_alltoall");
+
     let rows: Vec<_> = (0..size).map(|of| row(of, 9, len)).collect();
-    assert!((0..len).all(|i| sum[i] == rows.iter().fold(0, |sum, row| sum ^ row[i])), "allreduce");
+    let expected: Vec<u8> = (0..len).map(|i| rows.iter().fold(0, |sum, row| sum ^ row[i])).collect();
+    let sum = room(&vec![0; len]);
+    drive(op::allreduce::allreduce(turn(team), &Xor, mine.span, sum.span, 1));
+    assert!(sum.holds(&expected), "allreduce");
+    drive(op::allreduce::allreduce(turn(team), &Xor, mine.span, mine.span, 1));
+    assert!(mine.holds(&expected), "allreduce in place");
     job.barrier();
 }
 
@@ -177,14 +217,14 @@ pub fn components(job: &mut Job) {
             let team = Team::new(Box::new(group), Config::default());
             for len in [57, 5000, 100_000] {
                 let before = read_so_far();
-                operate(job, &team, len);
+                operate(job, &team, len, Room::heap);
                 assert_eq!(read_so_far() > before, expected == Way::Smsc, "{what:?}, {len} bytes");
             }
             if what == What::Maps && cma {
                 // What cannot be mapped is read all the same.
                 let before = read_so_far();
                 fake.tired.store(true, Ordering::Relaxed);
-                operate(job, &team, 5000);
+                operate(job, &team, 5000, Room::heap);
                 fake.tired.store(false, Ordering::Relaxed);
                 assert_eq!(read_so_far(), before);
             }
@@ -209,7 +249,7 @@ pub fn unlike(job: &mut Job) {
         assert_eq!((group.way(), group.zero_copy()), (Way::Nothing, false), "{most:?}, {other:?}");
         let team = Team::new(Box::new(group), Config::default());
         let before = read_so_far();
-        operate(job, &team, 5000);
+        operate(job, &team, 5000, Room::heap);
         assert_eq!(read_so_far(), before);
         job.barrier();
         drop(team);

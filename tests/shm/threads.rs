@@ -31,7 +31,7 @@ fn delay(rng: &mut Rng) {
 }
 
 /// Settings for `size` threads, in any way of waiting.
-fn settings(size: usize, rng: &mut Rng) -> Config {
+pub fn settings(size: usize, rng: &mut Rng) -> Config {
     // Only who gives the core away makes progress where others are waiting for it.
     let mode = [Mode::Auto, Mode::Yield, Mode::Block, Mode::Spin][rng.below(if size == 2 { 4 } else { 3 })];
     let looks = if cfg!(miri) { 3 } else { 200 };

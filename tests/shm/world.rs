@@ -89,7 +89,8 @@ fn shuffle(list: &mut [usize], rng: &mut Rng) {
 /// A copy from or to another member's private memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Access {
-    Fetch,
+    /// Of so many bytes from this address.
+    Fetch(u64, usize),
     /// To this address.
     Store(u64),
 }
@@ -133,7 +134,7 @@ unsafe impl Memory for Watched {
     }
 
     unsafe fn fetch(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
-        (self.before)(Access::Fetch)?;
+        (self.before)(Access::Fetch(from, bytes))?;
         // SAFETY: by the caller's promise.
         unsafe { self.memory.fetch(member, from, to, bytes) }
     }

@@ -3,10 +3,12 @@
 //! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot. A member whose block is exhausted writes no more, but goes on reading.
 
 use super::block::{Block, transfer};
+use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::{Exposed, announce, announced, expose, fetch, is_short};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
+use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 
 /// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its block. From
@@ -35,16 +37,26 @@ pub(super) async fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let region = || own.map_or_else(|| expose(&turn, &mine), |own| expose(&turn, own));
     let region = may_fetch(mine.len()).then(region);
     let from = region.as_ref().map_or(0, Exposed::address);
-    let gathered = rounds(&turn, peers, own, all, from, zero_copy).await;
+    let lent = Lent {
+        readers: || peers.to().collect(),
+        copy: |_, part, room| match own {
+            Some(own) => copy_part(own, part, room),
+            None => copy_part(&mine, part, room),
+        },
+    };
+    let gathered = match rounds(&turn, peers, own, all, from, zero_copy).await {
+        Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &lent, missing, all).await,
+        gathered => gathered.map(drop),
+    };
     if from != 0 {
-        return turn.end_with(gathered, peers.to()).await;
+        return turn.end_with(gathered, peers.to(), &lent).await;
     }
     gathered?;
     turn.finish();
     Ok(())
 }
 
-/// All rounds. `from`: where others may read the caller's data, or 0.
+/// All rounds. `from`: where others may read the caller's data, or 0. Returns the blocks that could not be read, and their lengths.
 async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     peers: impl Peers,
@@ -52,7 +64,7 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     all: &B,
     from: u64,
     zero_copy: usize,
-) -> Result<()> {
+) -> Result<Vec<(Member, usize)>> {
     let (size, fragment) = (turn.size(), turn.fragment());
     let mine = Block::new(all, turn.me());
     let longest = peers.from().map(|m| all.len(m)).max().unwrap_or(0).max(mine.len());
@@ -63,7 +75,7 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let rounds = turn.steps(rounds_of(longest))?;
     let my_rounds = if from != 0 { 1 } else { rounds_of(mine.len()) as u32 };
     let ahead = u32::from(turn.depth() > 1);
-    let mut next = 0;
+    let (mut next, mut missing) = (0, Vec::new());
     for round in 0..rounds {
         while next < my_rounds.min(round + 1 + ahead) {
             match own {
@@ -89,7 +101,9 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
             }
             turn.wrote(member, round + 1).await?;
             if round == 0 && may_fetch(len) && announced(turn, member) != 0 {
-                fetch(turn, member, announced(turn, member), &block, 0..len)?;
+                if !is_read(fetch(turn, member, announced(turn, member), &block, 0..len))? {
+                    missing.push((member, len));
+                }
                 continue;
             }
             // SAFETY: published; a slot holds so much.
@@ -102,7 +116,7 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
             turn.acknowledge(round + 1);
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// Publishes fragment `step` of the caller's data; `away` is to be announced with the first: where to read them instead, or 0.

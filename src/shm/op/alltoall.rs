@@ -5,6 +5,7 @@
 //! concerned need to know the length of a block.
 
 use super::block::{Block, Rooms, Shares, transfer};
+use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::{HEAD, address_in, fetch, get, put};
 use crate::endpoint::{Blocks, Result};
@@ -135,17 +136,24 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         true => address_in(plan.team, &Block::new(out, m)),
         false => 0,
     };
-    let exchanged = rounds(&turn, plan, peers, out, into, own_left, away).await;
+    let lent = Lent {
+        readers: || peers.to().filter(|&m| out.len(m) > 0).collect(),
+        copy: |member, part, room| copy_part(&Block::new(out, member), part, room),
+    };
+    let exchanged = match rounds(&turn, plan, peers, out, into, own_left, away).await {
+        Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &lent, missing, into).await,
+        exchanged => exchanged.map(drop),
+    };
     let readers = peers.to().filter(|&m| away(m) != 0);
     if readers.clone().next().is_some() {
-        return turn.end_with(exchanged, readers).await;
+        return turn.end_with(exchanged, readers, &lent).await;
     }
     exchanged?;
     turn.finish();
     Ok(())
 }
 
-/// All rounds. `away(i)`: where member i may read its block, or 0.
+/// All rounds. `away(i)`: where member i may read its block, or 0. Returns the blocks that could not be read, and their lengths.
 async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: &Turn<'_>,
     plan: Plan<'_>,
@@ -154,7 +162,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     mut own_left: bool,
     away: impl Fn(Member) -> u64 + Copy,
-) -> Result<()> {
+) -> Result<Vec<(Member, usize)>> {
     let (me, size) = (turn.me(), turn.size());
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
@@ -162,7 +170,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let bypass = peers.from().map(|m| into.len(m)).sum::<usize>() >= turn.team().config().bypass_min;
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
-    let mut next = 0;
+    let (mut next, mut missing) = (0, Vec::new());
     for round in 0..rounds {
         while next < to_send.min(round + 1 + ahead) {
             send(turn, plan, peers, out, next, away).await?;
@@ -187,7 +195,9 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             let at = round as usize * plan.part();
             if round == 0 && get(from) != 0 {
                 fetched[member / 64] |= 1 << (member % 64);
-                fetch(turn, member, get(from), &block, 0..len)?;
+                if !is_read(fetch(turn, member, get(from), &block, 0..len))? {
+                    missing.push((member, len));
+                }
                 continue;
             }
             // SAFETY: published, and a share holds so much.
@@ -204,7 +214,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     if own_left {
         transfer(&Block::new(out, me), &Block::new(into, me))?;
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// Publishes the part of round `round` of all blocks.

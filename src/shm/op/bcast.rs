@@ -4,6 +4,7 @@
 //! the root copies the next ones in; or readers copy from the root's memory directly, where the root helps them ([`divided`]).
 
 use super::divided::{self, Root};
+use super::lent::{Lent, copy_part};
 use super::{announce, announced, expose, is_short};
 use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
@@ -51,7 +52,7 @@ fn middle(turn: &Turn<'_>, len: usize, divide: bool) -> usize {
 }
 
 async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, divide: bool) -> Result<()> {
-    let (me, len, piece) = (turn.me(), data.len(), turn.piece(data.len()));
+    let (me, size, len, piece) = (turn.me(), turn.size(), data.len(), turn.piece(data.len()));
     turn.set_free().await?;
     if announcing {
         let region = expose(&turn, data);
@@ -60,7 +61,11 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, di
             turn.publish(1);
             let helped = help(&turn, data, middle(&turn, len, divide)).await;
             let told = helped.map(|end| divided::tell(&turn, end));
-            return turn.end_together(told).await;
+            let lent = Lent {
+                readers: || (0..size).filter(|&m| m != me).collect(),
+                copy: |_, part, room| copy_part(data, part, room),
+            };
+            return turn.end_together(told, &lent).await;
         }
     }
     for step in 0..turn.steps(len.div_ceil(piece))? {

@@ -11,7 +11,8 @@
 //! what cannot be: some memory can be accessed by its own process only, such as a device's. Who writes says in the end whom it has served; all others read what is missing,
 //! as they would what is not divided.
 
-use super::{address, fetch, get, put};
+use super::lent::get_part;
+use super::{address, get, put};
 use crate::endpoint::{Error, Result, Stream};
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
@@ -81,11 +82,11 @@ pub(super) async fn receive<S: Stream + ?Sized>(
         // It may want to use the slot again that its address was in.
         turn.acknowledge(1);
     }
-    let fetched = fetch(&turn, root, from, data, 0..if lent { middle } else { len });
+    let fetched = get_part(&turn, root, from, data, 0..if lent { middle } else { len }).await;
     if lent {
         turn.outlast(fetched, std::iter::once(root)).await?;
         if !is_served(&turn, root) {
-            fetch(&turn, root, from, data, middle..len)?;
+            get_part(&turn, root, from, data, middle..len).await?;
         }
     } else {
         fetched?;

@@ -6,11 +6,13 @@
 
 use super::block::{Block, index, transfer};
 use super::divided::{self, LOAN, Root};
+use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
 use super::{address, announce, announced, expose, fetch, is_short};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use crate::shm::turn::asking::Nothing;
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
 fn middle(turn: &Turn<'_>, len: usize) -> usize {
@@ -47,7 +49,8 @@ pub async fn send<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zer
             turn.publish(1);
             let stored = write(&turn, root, own).await;
             let told = stored.map(|all| divided::tell(&turn, if all { turn.size() } else { 0 }));
-            turn.over_with(told, std::iter::once(root)).await?;
+            let lent = Lent { readers: || vec![root], copy: |_, part, room| copy_part(own, part, room) };
+            turn.over_with(told, std::iter::once(root), &lent).await?;
             turn.finish();
             return Ok(());
         }
@@ -99,14 +102,18 @@ pub async fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
         turn.publish(1);
     }
     let kept = own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)));
-    let received = kept.and(receive_all(&turn, all, zero_copy, to).await);
+    let received = match kept.and(receive_all(&turn, all, zero_copy, to).await) {
+        Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &Nothing, missing, all).await,
+        received => received.map(drop),
+    };
     if divided {
         // In any case: they write to the caller's memory.
         turn.outlast(received, others().filter(|&m| to(m) != 0)).await?;
         for member in others().filter(|&m| to(m) != 0) {
             let (from, block) = (announced(&turn, member), Block::new(all, member));
             if from != 0 && !divided::is_served(&turn, member) {
-                fetch(&turn, member, from, &block, middle(&turn, block.len())..block.len())?;
+                let part = middle(&turn, block.len())..block.len();
+                get_part(&turn, member, from, &block, part).await?;
             }
         }
     } else {
@@ -116,13 +123,14 @@ pub async fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
     Ok(())
 }
 
-/// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0.
+/// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0. Returns whose blocks could not be read, and how much of each the caller
+/// should have.
 async fn receive_all<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     all: &B,
     zero_copy: usize,
     to: impl Fn(Member) -> u64,
-) -> Result<()> {
+) -> Result<Vec<(Member, usize)>> {
     let (me, size) = (turn.me(), turn.size());
     let others = || (0..size).filter(|&m| m != me);
     let is_short = |len| is_short(turn, len, zero_copy);
@@ -131,6 +139,7 @@ async fn receive_all<B: Blocks + ?Sized>(
     let most = others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
     let rounds = turn.steps(most * size)? / size as u32;
     let bypass = longest >= turn.team().config().bypass_min;
+    let mut missing = Vec::new();
     for round in 0..rounds {
         for member in others() {
             let block = Block::new(all, member);
@@ -148,7 +157,9 @@ async fn receive_all<B: Blocks + ?Sized>(
             }
             if may_fetch && round == 0 && announced(turn, member) != 0 {
                 let part = if to(member) != 0 { middle(turn, len) } else { len };
-                fetch(turn, member, announced(turn, member), &block, 0..part)?;
+                if !is_read(fetch(turn, member, announced(turn, member), &block, 0..part))? {
+                    missing.push((member, part));
+                }
                 continue;
             }
             if is_short(len) {
@@ -163,5 +174,5 @@ async fn receive_all<B: Blocks + ?Sized>(
             }
         }
     }
-    Ok(())
+    Ok(missing)
 }

@@ -14,6 +14,7 @@ pub mod combine;
 pub mod divided;
 mod fetched;
 pub mod gather;
+mod lent;
 pub mod neighbor;
 mod peers;
 pub mod reduce;

@@ -4,7 +4,7 @@ use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 
 /// The other members that one sends to and receives from, in the order in which it turns to them: not everybody to the same one first.
-pub(super) trait Peers: Copy {
+pub(super) trait Peers: Copy + Send + Sync {
     /// Whom it sends to.
     fn to(self) -> impl Iterator<Item = Member> + Clone;
     /// Whom it receives from.

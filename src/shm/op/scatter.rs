@@ -6,6 +6,7 @@
 
 use super::block::{Block, Rooms, Shares, index, transfer};
 use super::divided::{self, Root};
+use super::lent::{Lent, copy_part};
 use super::{HEAD, address, get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
@@ -82,7 +83,11 @@ pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
         failed => failed,
     };
     // In any case: they read the caller's memory.
-    turn.over_with(helped, others().filter(|&m| away(m) != 0)).await?;
+    let lent = Lent {
+        readers: || others().filter(|&m| all.len(m) > 0).collect(),
+        copy: |member, part, room| copy_part(&Block::new(all, member), part, room),
+    };
+    turn.over_with(helped, others().filter(|&m| away(m) != 0), &lent).await?;
     turn.finish();
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Ends of operations in which members access each other's private memory: whoever lends its memory waits for the others, whatever goes wrong.
 
 use super::Turn;
+use super::asking::{Lend, Nothing};
 use crate::endpoint::Result;
-use crate::shm::layout::word;
+use crate::shm::layout::{ASKING, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
 use crate::sync::shared::Ordering;
@@ -23,23 +24,42 @@ impl<'t> Turn<'t> {
         result
     }
 
+    /// The same of members that may [ask](super::asking) for what is lent to them.
+    async fn all_served(&self, lent: &dyn Lend, members: impl Iterator<Item = Member> + Clone) -> Result<()> {
+        let mut result = Ok(());
+        for member in members.clone() {
+            // Who asks comes at least so far.
+            let reach = self.reader(member, word(self.op, ASKING)).alone();
+            match reach.await {
+                Ok(seen) if !self.is_over(seen) => return self.answer(lent, result, members.collect()).await,
+                seen => result = result.and(seen.map(drop)),
+            }
+        }
+        result
+    }
+
     /// Ends the operation as a reader, then waits until all others have done so too: they have read the caller's own memory.
     pub async fn finish_together(self) -> Result<()> {
         let others = self.all_others();
-        self.finish_with(others).await
+        self.finish_with(others, &Nothing).await
     }
 
     /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are told so, in order that nobody waits
-    /// for the caller, and are waited for all the same, since they may still read its memory.
-    pub async fn end_together(self, result: Result<()>) -> Result<()> {
+    /// for the caller, and are waited for all the same, since they may still read its memory. `lent`: what they read there.
+    pub async fn end_together(self, result: Result<()>, lent: &dyn Lend) -> Result<()> {
         let others = self.all_others();
-        self.end_with(result, others).await
+        self.end_with(result, others, lent).await
     }
 
     /// The same where only these others read the caller's memory.
-    pub async fn end_with(self, result: Result<()>, readers: impl Iterator<Item = Member> + Clone) -> Result<()> {
+    pub async fn end_with(
+        self,
+        result: Result<()>,
+        readers: impl Iterator<Item = Member> + Clone,
+        lent: &dyn Lend,
+    ) -> Result<()> {
         if result.is_ok() {
-            return self.finish_with(readers).await;
+            return self.finish_with(readers, lent).await;
         }
         self.team.fail();
         // That others fail, too, is no news.
@@ -52,12 +72,12 @@ impl<'t> Turn<'t> {
         (0..self.size()).filter(move |&m| m != me)
     }
 
-    async fn finish_with(self, readers: impl Iterator<Item = Member> + Clone) -> Result<()> {
+    async fn finish_with(self, readers: impl Iterator<Item = Member> + Clone, lent: &dyn Lend) -> Result<()> {
         let next = word(self.op.wrapping_add(1), 0);
         // SYNC(read): as in `acknowledge`.
         self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
         if !self.known(next) {
-            self.all_over(readers.clone()).await?;
+            self.all_served(lent, readers.clone()).await?;
             if readers.count() + 1 == self.size() {
                 self.stream.behind.store(next, Ordering::Relaxed);
             }
@@ -68,16 +88,23 @@ impl<'t> Turn<'t> {
 
     /// Says that the caller is through with the operation, then waits until these members are so too: they read or write the caller's own memory. What has
     /// gone wrong here is told them first, so that nobody waits for the caller. What remains is to [`finish`](Turn::finish).
-    pub async fn over_with(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
-        if result.is_ok() {
-            let next = word(self.op.wrapping_add(1), 0);
-            // SYNC(read): as in `acknowledge`.
-            self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
+    pub async fn over_with(
+        &self,
+        result: Result<()>,
+        members: impl Iterator<Item = Member> + Clone,
+        lent: &dyn Lend,
+    ) -> Result<()> {
+        if result.is_err() {
+            return self.outlast(result, members).await;
         }
-        self.outlast(result, members).await
+        let next = word(self.op.wrapping_add(1), 0);
+        // SYNC(read): as in `acknowledge`.
+        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
+        self.all_served(lent, members).await
     }
 
-    /// The same of a caller that is not through yet: it wants to know what these members have said [last](Turn::last_words). They do not wait for it to be.
+    /// Waits for members like [`over_with`](Turn::over_with), of a caller that is not through yet: it wants to know what they have said [last](Turn::last_words). They
+    /// do not wait for it to be, and ask for nothing.
     pub async fn outlast(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
         if result.is_err() {
             self.team.fail();
@@ -89,7 +116,7 @@ impl<'t> Turn<'t> {
     }
 
     /// What a member says when it is through with an operation: the caller's own may be written until it is, if it waits for the readers then; another's be read from
-    /// then on until the caller is through.
+    /// then on until the caller is through. Before that, of a member that [asks](super::asking), what it wants.
     pub fn last_words(&self, member: Member) -> *mut u8 {
         self.control(member).read.payload()
     }
