@@ -270,13 +270,23 @@ impl Group {
         }
     }
 
+    /// The number of a member's process, if that is still its own.
+    fn pid(&self, member: Member) -> Result<i32> {
+        let seat = &self.seats[member];
+        match &seat.peer {
+            Some(peer) if !peer.is_itself() => Err(Error::Peer),
+            _ => Ok(seat.hello.locator.pid),
+        }
+    }
+
     /// Reads by process_vm_readv.
     ///
     /// # Safety
     /// As for [`Memory::fetch`].
     unsafe fn fetch_cma(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
+        let pid = self.pid(member)?;
         // SAFETY: by the caller's promise.
-        let read = unsafe { cma::read(self.seats[member].hello.locator.pid, from, to, bytes) };
+        let read = unsafe { cma::read(pid, from, to, bytes) };
         reading::count(Way::Cma, bytes);
         read.map_err(refused)
     }
@@ -342,8 +352,9 @@ unsafe impl Memory for Group {
     }
 
     unsafe fn store(&self, member: Member, from: *const u8, to: u64, bytes: usize) -> Result<()> {
+        let pid = self.pid(member)?;
         // SAFETY: the caller's promise.
-        let written = unsafe { cma::write(self.seats[member].hello.locator.pid, from, to, bytes) };
+        let written = unsafe { cma::write(pid, from, to, bytes) };
         reading::count(Way::Cma, bytes);
         written.map_err(refused)
     }

@@ -26,6 +26,7 @@ fn play() {
         "load" => load::load(&mut job),
         "signals" => load::signals(&mut job),
         "killed" => faults::killed(&mut job),
+        "reused" => faults::reused(&mut job),
         "full" => faults::full(&mut job),
         "undumpable" => blocked::undumpable(&mut job),
         "user_spaces" => blocked::user_spaces(&mut job),

@@ -1,8 +1,11 @@
 //! Processes that die, and folders that are full.
 
 use std::ffi::CString;
+use std::fs;
 use std::io;
+use std::time::Duration;
 
+use coll_rust::endpoint::Error;
 use coll_rust::shm::group::Draft;
 use coll_rust::shm::memory::Memory;
 use coll_rust::shm::pool::PAGE;
@@ -129,4 +132,101 @@ fn check_names(job: &mut Job) {
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
     }
     job.barrier();
+}
+
+#[test]
+fn a_number_that_another_process_has_got_is_nobodys() {
+    match fs::read(LAST_NUMBER).and_then(|last| fs::write(LAST_NUMBER, last)) {
+        Ok(()) => run("reused", 2, "memfd").well(),
+        Err(error) => skipped("a_number_that_another_process_has_got_is_nobodys", error),
+    }
+}
+
+/// Where the system says which number it gave last, and is told.
+const LAST_NUMBER: &str = "/proc/sys/kernel/ns_last_pid";
+
+/// The same address in all processes, with `byte` there.
+fn common_page(byte: u8) -> u64 {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    let wanted = std::ptr::without_provenance_mut(0x1234_5670_0000);
+    // SAFETY: a new mapping.
+    unsafe {
+        let page = libc::mmap(wanted, PAGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        assert_eq!(page, wanted);
+        page.cast::<u8>().write_bytes(byte, PAGE);
+        page as u64
+    }
+}
+
+/// A child of the caller, which waits.
+fn fork() -> i32 {
+    // SAFETY: the child makes system calls only.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            loop {
+                libc::pause();
+            }
+        }
+        child
+    }
+}
+
+/// Ends a child, and forgets it.
+fn end(child: i32) {
+    // SAFETY: a child that has not been waited for.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+}
+
+pub fn reused(job: &mut Job) {
+    if job.rank == VICTIM {
+        // SAFETY: the child goes on as the member; the parent forgets it when it has ended.
+        let child = unsafe { libc::fork() };
+        if child != 0 {
+            // SAFETY: as above.
+            unsafe {
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+                libc::_exit(0);
+            }
+        }
+    }
+    let page = common_page(job.rank as u8);
+    let pool = cases::pool(job, 64 * PAGE as u64).unwrap();
+    let group = member(group(job, Some(&pool), &[0, 1]));
+    let number = job.all(std::process::id().to_le_bytes())[VICTIM];
+    let number = u32::from_le_bytes(number) as i32;
+    if job.rank == VICTIM {
+        job.barrier();
+        // SAFETY: this process; nothing that it has is of use.
+        unsafe { libc::_exit(0) };
+    }
+    let mut bytes = [9_u8; 64];
+    let at = bytes.as_mut_ptr();
+    // SAFETY: so many bytes, here and there.
+    unsafe { group.fetch(VICTIM, page, at, bytes.len()) }.unwrap();
+    assert_eq!(bytes, [VICTIM as u8; 64]);
+    job.barrier();
+    assert!(job.exchange(&[])[VICTIM].is_none());
+    // Others start processes too.
+    let another = (0..1000).find_map(|_| {
+        fs::write(LAST_NUMBER, (number - 1).to_string()).unwrap();
+        let child = fork();
+        if child == number {
+            return Some(child);
+        }
+        end(child);
+        None
+    });
+    let another = another.expect("a process of that number");
+    // Numbers do not come round that fast by themselves.
+    std::thread::sleep(Duration::from_millis(50));
+    bytes.fill(9);
+    // SAFETY: as above; what there is at the address belongs to a process that has it for nothing else.
+    let (read, written) = unsafe { (group.fetch(VICTIM, page, at, 64), group.store(VICTIM, at, page, 64)) };
+    end(another);
+    assert_eq!((read, written, bytes), (Err(Error::Peer), Err(Error::Peer), [9; 64]));
 }
