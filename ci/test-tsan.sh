@@ -2,6 +2,10 @@
 # What shares memory, with its members as threads, under ThreadSanitizer: accesses that no release and acquire put in order, at the speed of
 # the machine, with the real futex and in longer runs than Miri manages (ci/test-miri.sh). Then a broken copy, which must be noticed.
 #
+# Covered: every operation in random sequences, by itself, and with two threads of each member (blocking, and polled), two to four members, in every way of
+# waiting; private memory that members read or ask for (tests/shm/threads.rs, unreadable.rs); the boards of mailbox.rs. 4 minutes on two cores, most of
+# which is the compiler's; SHM_SEEDS makes more runs.
+#
 # The standard library is built with it, too (its locks would look like races otherwise), so its source must be there.
 #
 # What it does not see: other processes (each has a sanitizer of its own), hence pools and groups; stores that go past the cache, which are
