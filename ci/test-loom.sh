@@ -16,6 +16,7 @@ no look before sleeping | src/shm/team/waking.rs | s/let seen = word.load(Orderi
 no fence at the writer  | src/shm/team/waking.rs | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
 line not awaited        | src/shm/turn.rs        | s/(self.op.wrapping_sub(LINES as u32 - 1), 0)/(self.op.wrapping_sub(LINES as u32), 0)/
 old answer taken        | src/shm/turn/asking.rs | s/now != before \&\& self.whom/self.whom/
+answered twice          | src/shm/turn/asking.rs | s/desk.answered.is_none()/true/
 relaxed question        | src/shm/turn/asking.rs | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/
 slot not awaited        | src/shm/turn.rs        | s/word(self.op, before + 1)/word(self.op, before)/
 '

@@ -46,7 +46,7 @@ impl Line {
 pub struct StreamControl {
     /// Operation n uses line n % 8: its word counts the published steps.
     pub lines: [Line; LINES],
-    /// Progress as a reader; the contents are what the member says when it is through with an operation, for those it waits for then.
+    /// Progress as a reader; the contents are what the member says when it is through with an operation, for those it waits for then; or, before, what it [asks](super::turn::asking) for.
     pub read: Line,
 }
 

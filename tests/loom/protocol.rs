@@ -248,15 +248,15 @@ fn what_cannot_be_read_is_asked_for() {
     }
 }
 
-/// While both answer.
+/// In pieces, while both answer: no question must be answered twice.
 #[test]
 fn two_ask_each_other() {
     let config = config(1, 1, Mode::Yield);
     let needs = Needs { secret: true, ..needs(&config, 2, true) };
     model(needs, config, 1, |team| {
-        let block = |of: usize| vec![of as u8 + 1; 100];
+        let block = |of: usize| (0..300).map(|at| (of * 7 + at / 100) as u8).collect::<Vec<u8>>();
         let own = SimStream::direct(&block(team.me()));
-        let all = SimBlocks::run(&[vec![0; 100], vec![0; 100]]);
+        let all = SimBlocks::run(&[vec![0; 300], vec![0; 300]]);
         block_on(team, async {
             let turn = team.open(0, 0, true).await?.expect("memory");
             op::allgather::allgather(turn, Some(&own), &all, 1).await
