@@ -6,7 +6,7 @@
 //!
 //! | executor | gives |
 //! |---|---|
-//! | `ffi::engine::block_on`: poll, `opal_progress`, poll … on the caller's stack | the blocking collective |
+//! | `ffi::blocking::block_on`: poll, `opal_progress`, poll … on the caller's stack | the blocking collective |
 //! | a request that owns the pinned future, polled from the progress engine | the nonblocking collective |
 //! | the same, with the future made anew from the saved arguments | the persistent collective |
 //! | [`sim`]: every rank a future in one thread, messages delivered in a seeded adversarial order | the tests |

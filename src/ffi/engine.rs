@@ -10,16 +10,12 @@ use super::comm::Comm;
 use super::counters;
 use super::glue::{self, CR_ERR_INTERN, CR_ERR_NO_MEM, cr_call, ompi_request_t};
 use super::guard;
-use super::host::take_awaited;
 use super::identity::Ticket;
 use super::kind::{Kind, Mode};
-use super::neighbor;
 use super::operation::{self, PASS};
-use super::shared::{self, quick::quick};
+use super::shared;
 use super::team::Slot;
 use crate::endpoint::Result;
-use crate::shm::team::Team;
-use crate::sync::wait::Patience;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -327,71 +323,5 @@ fn abandon(comm: &Arc<Comm>, identity: Identity) {
         op.finish();
     } else {
         push(op);
-    }
-}
-
-/// Runs a blocking operation to its end.
-///
-/// # Safety
-/// As for [`Call::new`].
-pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
-    // SAFETY: by the caller's promise.
-    if let Some(code) = unsafe { quick(comm, call) } {
-        return code;
-    }
-    // SAFETY: by the caller's promise.
-    let mut call = match unsafe { accept(comm, call, Mode::Blocking) } {
-        Ok(call) => call,
-        Err(code) => return code,
-    };
-    counters::handled(call.kind, Mode::Blocking);
-    if call.is_empty() || call.is_void() {
-        return 0;
-    }
-    match neighbor::is_made_by_all(comm, call.kind) {
-        Ok(by_all) => call.by_all = by_all,
-        Err(code) => return code,
-    }
-    // Others may have come through `quick`, which counts nothing: tags and the place in flow control only matter where there is no shared
-    // memory, and are taken when that is known.
-    let slot = shared::is_eligible(comm, &call).then_some(Slot::Blocking);
-    let (first_tag, synchronise) = match slot.is_some() && comm.is_shared() {
-        true => (None, false),
-        false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(&call)),
-    };
-    drive(operation::run(comm, &call, slot, first_tag, synchronise), || comm.team.get())
-        .map_or_else(operation::code, |()| 0)
-}
-
-/// Runs a future to its end on the caller's stack. The outermost caller makes progress, nobody else. `team`: the one that the future
-/// may wait in.
-#[inline(always)]
-pub fn drive<'t>(future: impl Future<Output = Result<()>>, team: impl Fn() -> Option<&'t Team>) -> Result<()> {
-    let mut future = std::pin::pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    let mut patience = Patience::default();
-    loop {
-        if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
-            return result;
-        }
-        let Some(team) = team() else {
-            // SAFETY: nothing is borrowed or locked here.
-            unsafe { glue::cr_progress() };
-            continue;
-        };
-        note_messages(team);
-        if team.is_progress_due(&patience) {
-            // SAFETY: as above.
-            unsafe { glue::cr_progress() };
-            // Of operations that were polled meanwhile.
-            note_messages(team);
-        }
-        team.pause(&mut patience);
-    }
-}
-
-fn note_messages(team: &Team) {
-    if take_awaited() {
-        team.note_messages();
     }
 }

@@ -6,7 +6,7 @@ use super::glue::{
 };
 use super::glue::{ompi_communicator_t, ompi_request_t};
 use super::guard::{guard, guard_or};
-use super::{counters, engine, network, persistent, placement, startup};
+use super::{blocking, counters, engine, network, persistent, placement, startup};
 use crate::topo::{Locality, show};
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
@@ -193,7 +193,7 @@ unsafe fn with_comm(state: *mut c_void, body: impl FnOnce(&Arc<Comm>) -> i32) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cr_call_blocking(state: *mut c_void, call: *const cr_call) -> i32 {
     // SAFETY: by the caller's promise.
-    unsafe { with_comm(state, |comm| engine::block_on(comm, &*call)) }
+    unsafe { with_comm(state, |comm| blocking::block_on(comm, &*call)) }
 }
 
 /// A nonblocking collective.

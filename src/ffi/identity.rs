@@ -16,10 +16,10 @@
 //! them are free everywhere. So it is with the few slots of shared memory for persistent operations; where none is free, an operation
 //! does without.
 
+use super::blocking;
 use super::call::Call;
 use super::comm::Comm;
 use super::data::Datatype;
-use super::engine;
 use super::glue::{self, CR_ERR_OTHER};
 use super::host::HostEndpoint;
 use super::kind::Kind;
@@ -262,7 +262,7 @@ impl Identities {
     /// Makes of the bits for what this rank uses those for what any rank uses.
     fn agree(&self, comm: &Comm, used: &mut [u8]) -> std::result::Result<(), i32> {
         let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), self.blocking(Kind::Barrier));
-        engine::drive(ep.settled(union(&ep, used)), || None).map_err(operation::code)
+        blocking::drive(ep.settled(union(&ep, used)), || None).map_err(operation::code)
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod glue {
     include!(concat!(env!("OUT_DIR"), "/glue.rs"));
 }
 
+mod blocking;
 mod call;
 mod comm;
 mod counters;

@@ -5,10 +5,10 @@ mod topology;
 
 pub use topology::Neighborhood;
 
+use super::blocking;
 use super::call::Call;
 use super::comm::Comm;
 use super::data::{HostBlocks, Side};
-use super::engine;
 use super::flat::whole;
 use super::host::HostEndpoint;
 use super::kind::Kind;
@@ -51,7 +51,7 @@ pub fn is_made_by_all(comm: &Comm, kind: Kind) -> std::result::Result<bool, i32>
         found = around.is_connected(comm).await?;
         Ok(())
     };
-    engine::drive(find, || None).map_err(operation::code)?;
+    blocking::drive(find, || None).map_err(operation::code)?;
     Ok(found)
 }
 

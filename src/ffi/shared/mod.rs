@@ -11,9 +11,8 @@ pub use trees::{Trees, has_tree};
 
 use super::call::Call;
 use super::comm::Comm;
-use super::data::Datatype;
 use super::flat;
-use super::glue::{self, ompi_op_t};
+use super::glue::{self, ompi_datatype_t, ompi_op_t};
 use super::kind::Kind;
 use super::team::{self, Slot};
 use super::{neighbor, pool};
@@ -29,8 +28,18 @@ use crate::topo::Level;
 
 /// Elements of a predefined type, or of one made of one, and a predefined operation on them.
 struct Elements {
-    dtype: Datatype,
+    dtype: *mut ompi_datatype_t,
     op: *mut ompi_op_t,
+    /// Bytes of an element.
+    size: usize,
+}
+
+impl Elements {
+    /// Those of a call.
+    fn of(call: &Call) -> Elements {
+        let dtype = call.units();
+        Elements { dtype: dtype.handle, op: call.op, size: dtype.info.extent as usize }
+    }
 }
 
 // SAFETY: addresses of Open MPI's objects, which any thread may use, and numbers.
@@ -41,18 +50,18 @@ unsafe impl Sync for Elements {}
 impl Combine for Elements {
     #[inline(always)]
     fn size(&self) -> usize {
-        self.dtype.info.extent as usize
+        self.size
     }
 
     unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) {
         // SAFETY: by the caller's promise.
-        unsafe { glue::cr_op_reduce(self.op, left.cast(), right.cast(), count, self.dtype.handle) };
+        unsafe { glue::cr_op_reduce(self.op, left.cast(), right.cast(), count, self.dtype) };
     }
 
     unsafe fn reduce_into(&self, left: *const u8, right: *const u8, out: *mut u8, count: usize) {
         // SAFETY: by the caller's promise; element by element, so `out` may be an operand.
         unsafe {
-            glue::cr_op_reduce_into(self.op, left.cast(), right.cast(), out.cast(), count, self.dtype.handle);
+            glue::cr_op_reduce_into(self.op, left.cast(), right.cast(), out.cast(), count, self.dtype);
         }
     }
 }
@@ -113,7 +122,7 @@ pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<
         Slot::Nonblocking { number, .. } => Some(comm.team.turn(number).await),
         _ => None,
     };
-    let elements = (!call.op.is_null()).then(|| Elements { dtype: call.units(), op: call.op });
+    let elements = (!call.op.is_null()).then(|| Elements::of(call));
     let team = comm.team.team(comm, slot).await?;
     let tree = trees::tree(comm, call);
     Ok(team.map(|team| Part {
@@ -189,7 +198,7 @@ fn needs_queue(call: &Call, members: usize) -> bool {
 
 async fn perform(comm: &Comm, call: &Call, slot: Slot, turn: Turn<'_>) -> Result<()> {
     let zero_copy = zero_copy(comm, turn.team(), slot);
-    let elements = || Elements { dtype: call.units(), op: call.op };
+    let elements = || Elements::of(call);
     match call.kind {
         Kind::Barrier => op::barrier::barrier(turn).await,
         Kind::Bcast => moves::bcast(turn, call, zero_copy.bcast).await,

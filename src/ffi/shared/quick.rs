@@ -3,11 +3,10 @@
 use super::{Elements, zero_copy};
 use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::ffi::comm::Comm;
-use crate::ffi::data::Datatype;
 use crate::ffi::glue::{self, cr_call, cr_count, cr_displ, cr_side, ompi_datatype_t};
 use crate::ffi::kind::{Kind, Mode};
 use crate::ffi::team::Slot;
-use crate::ffi::{counters, engine, operation};
+use crate::ffi::{blocking, counters, operation};
 use crate::shm::layout::LINE;
 use crate::shm::op;
 use crate::shm::team::Team;
@@ -245,10 +244,7 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
     let output = bytes(call.recv.buf, size, count)?.0;
     let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)?.0 };
     let units = |span: Span| Span::new(span.ptr(), count, size as isize);
-    let mut dtype = Datatype::BYTES;
-    dtype.handle = side.dtype;
-    (dtype.info.extent, dtype.info.size) = (size as isize, size);
-    let elements = Elements { dtype, op: call.op };
+    let elements = Elements { dtype: side.dtype, op: call.op, size };
     // Asked before there is a turn: one that is dropped fails the team.
     if !team.fits(size) {
         return None;
@@ -317,5 +313,5 @@ unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
 #[inline(always)]
 fn finish(team: &Team, kind: Kind, future: impl Future<Output = Result<()>>) -> Option<i32> {
     counters::handled(kind, Mode::Blocking);
-    Some(engine::drive(future, || Some(team)).map_or_else(operation::code, |()| 0))
+    Some(blocking::drive(future, || Some(team)).map_or_else(operation::code, |()| 0))
 }

@@ -57,7 +57,7 @@ pub async fn perform<'t>(
             tree::bcast(turn, &tree, &needed(&call.receive)?.stream()).await?;
         }
         Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, bytes) => {
-            let elements = Elements { dtype: call.units(), op: call.op };
+            let elements = Elements::of(call);
             let result = call.result();
             tree::reduce(turn, &tree, &elements, call.operand(), result).await?;
             if call.kind == Kind::Allreduce {
