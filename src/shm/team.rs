@@ -20,7 +20,7 @@ use crate::shm::layout::{
 use crate::shm::memory::{Member, Memory};
 use crate::shm::rates::{ByMode, Thresholds};
 use crate::shm::reach::Reach;
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Trail, Turn};
 use crate::sync::shared::Ordering;
 use std::ptr;
 use std::sync::OnceLock;
@@ -30,7 +30,11 @@ use waking::Awaited;
 /// The caller's view of all members' controls of a stream.
 pub(super) type Controls = Box<[At<StreamControl>]>;
 /// The caller's view of all members' queues of a stream.
-pub(super) type Queues = Box<[At<u8>]>;
+pub(super) struct Queues {
+    pub at: Box<[At<u8>]>,
+    /// What the caller has written to its own.
+    pub trail: Trail,
+}
 
 /// An address in the team's memory.
 pub(super) struct At<T>(pub *mut T);
@@ -71,6 +75,8 @@ pub struct Team {
     config: Config,
     /// Fragments of a set, less one: a power of two less one.
     fragment_mask: u32,
+    /// Bytes of a fragment for each of the others.
+    share: usize,
     may_sleep: bool,
     looks: u32,
     /// Those to begin with, and those that were measured.
@@ -119,6 +125,7 @@ impl Team {
             awaited: Awaited::default(),
             config,
             fragment_mask,
+            share: fragment / size.saturating_sub(1).max(1) / 64 * 64,
             may_sleep,
             looks,
             thresholds: [const { OnceLock::new() }; 2],
@@ -202,8 +209,9 @@ impl Team {
     }
 
     /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a fragment.
+    #[inline(always)]
     pub fn fits(&self, element: usize) -> bool {
-        element <= self.config.fragment / self.size.saturating_sub(1).max(1) / 64 * 64
+        element <= self.share
     }
 
     /// The next operation of a stream, if it is open, and no operation of the caller has failed. Operations of a stream are taken in the same order by all members, each one
@@ -218,11 +226,10 @@ impl Team {
         }
         let stream = &self.streams[slot * LANES + lane];
         let controls = stream.controls.get()?.as_deref()?;
-        let queues = match stream.queues.get() {
-            Some(Some(queues)) => &queues[..],
-            _ if queue => return None,
-            _ => &[],
-        };
+        let queues = stream.queues.get().and_then(Option::as_ref);
+        if queue && queues.is_none() {
+            return None;
+        }
         Some(Turn::new(self, stream, controls, queues, slot == BLOCKING))
     }
 
@@ -242,7 +249,9 @@ impl Team {
         }
         if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
             let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
-            stream.queues.get_or_init(|| found);
+            let Config { short, fragment, fragments, .. } = self.config;
+            let queues = found.map(|at| Queues { at, trail: Trail::new(short, fragment, fragments) });
+            stream.queues.get_or_init(|| queues);
         }
         let turn = self.turn(slot, lane, queue);
         // Another operation may have failed while this one waited.
@@ -251,7 +260,7 @@ impl Team {
 
     /// Leases and publishes the caller's part of a stream, and waits for all others' word: their addresses, or `None` if
     /// somebody was refused.
-    async fn agree(&self, id: usize, part: Part, bytes: usize) -> Result<Option<Queues>> {
+    async fn agree(&self, id: usize, part: Part, bytes: usize) -> Result<Option<Box<[At<u8>]>>> {
         let stream = &self.streams[id];
         let entry = |member: Member| &self.control(member).directory[id][part as usize];
         let own = &stream.own[part as usize];

@@ -9,12 +9,15 @@
 
 pub mod asking;
 mod ending;
+mod trail;
+
+pub(super) use trail::Trail;
 
 use crate::endpoint::{Error, Result};
 use crate::shm::layout::{LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
-use crate::shm::team::{At, Stream, Team};
+use crate::shm::team::{At, Config, Queues, Stream, Team};
 use crate::sync::cache;
 use crate::sync::shared::Ordering;
 use std::ptr;
@@ -22,7 +25,8 @@ use std::ptr;
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
 
-/// Cache lines of a short slot that are brought before they are needed.
+/// Cache lines of a short slot that are asked for before they are needed, by who writes them and by who reads them. With the first ones that
+/// takes no longer than the line of the flag does, in any case.
 const SOON: usize = 4;
 
 /// One operation on one stream, as one member sees it. Dropped before it is finished, it fails the team: the others
@@ -31,7 +35,7 @@ pub struct Turn<'t> {
     team: &'t Team,
     stream: &'t Stream,
     controls: &'t [At<StreamControl>],
-    queues: &'t [At<u8>],
+    queues: Option<&'t Queues>,
     op: u32,
     /// A fragment is so many of the queue's, as a power of two.
     wide: u32,
@@ -45,7 +49,7 @@ impl<'t> Turn<'t> {
         team: &'t Team,
         stream: &'t Stream,
         controls: &'t [At<StreamControl>],
-        queues: &'t [At<u8>],
+        queues: Option<&'t Queues>,
         blocking: bool,
     ) -> Turn<'t> {
         assert!(!stream.busy.load(Ordering::Relaxed), "the stream's operation before is not over");
@@ -127,13 +131,18 @@ impl<'t> Turn<'t> {
         self.line(member).payload()
     }
 
+    #[inline(always)]
+    fn queue(&self, member: Member) -> *mut u8 {
+        self.queues.map_or(ptr::null_mut(), |queues| queues.at[member].0)
+    }
+
     /// Slot of `step` in a member's set, under the same terms.
     #[inline(always)]
     pub fn slot(&self, member: Member, step: u32) -> *mut u8 {
         let config = self.team.config();
-        let (set, depth) = (self.op as usize % config.sets, self.depth() as usize);
+        let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
         let index = set * depth + (step as usize & (depth - 1));
-        self.queues[member].0.wrapping_add(LINES * config.short + index * self.fragment())
+        self.queue(member).wrapping_add(LINES * config.short + index * self.fragment())
     }
 
     /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot.
@@ -145,7 +154,19 @@ impl<'t> Turn<'t> {
     /// A member's short slot, which is free when its line is.
     #[inline(always)]
     pub fn short(&self, member: Member) -> *mut u8 {
-        self.queues[member].0.wrapping_add(self.op as usize % LINES * self.team.config().short)
+        self.queue(member).wrapping_add(self.op as usize % LINES * self.team.config().short)
+    }
+
+    /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](trail) when
+    /// they are written again.
+    #[inline(always)]
+    pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
+        if len > SOON * 64
+            && let Some(queues) = self.queues
+        {
+            queues.trail.note((at as usize).wrapping_sub(queues.at[self.me()].0 as usize), len);
+        }
+        at
     }
 
     /// Publishes the steps before `step`: the contents that belong to them are complete.
@@ -263,19 +284,35 @@ impl<'t> Turn<'t> {
 
     #[inline(always)]
     fn prepare(&self, next: u32) {
-        let me = self.me();
-        cache::own(ptr::from_ref(self.control(me).line(next)).cast());
-        if let Some(queue) = self.queues.get(me) {
-            let short = queue.0.wrapping_add(next as usize % LINES * self.team.config().short);
-            (0..SOON).for_each(|i| cache::own(short.wrapping_add(i * 64)));
+        cache::own(ptr::from_ref(self.control(self.me()).line(next)).cast());
+        let Some(queues) = self.queues else { return };
+        let Config { short, sets, .. } = self.team.config();
+        let (queue, slot) = (queues.at[self.me()].0, next as usize % LINES);
+        (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
+        if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(LINES as u32 - 1), 0)) {
+            queues.trail.take_short(slot, queue);
+        }
+        let depth = self.team.fragment_mask() as usize + 1;
+        let set = (next as usize & (sets - 1)) * depth;
+        if queues.trail.has_set(set) && self.sees(word(next.wrapping_sub(*sets as u32 - 1), 0)) {
+            queues.trail.take_set(set..set + depth, queue);
         }
     }
 
-    /// Waits until a member has published step 1, and with it `len` bytes at `from`, of which it brings the first ones to the cache.
+    /// Whether all others are so far, as far as one can see at once.
+    fn sees(&self, target: u64) -> bool {
+        if !self.known(target) {
+            self.stream.behind.store(self.least_read(), Ordering::Relaxed);
+        }
+        self.known(target)
+    }
+
+    /// Waits until a member has published step 1, and with it `len` bytes at `from`, which it brings to the cache, if they are few: of many, it would
+    /// take away from the writer what that is about to write.
     #[inline(always)]
     pub fn wrote_at(&self, member: Member, from: *const u8, len: usize) -> Reach<'t> {
         let reach = self.wrote(member, 1);
-        if len <= LINE { reach } else { reach.bringing(from, len.min(SOON * 64)) }
+        if (LINE + 1..=SOON * 64).contains(&len) { reach.bringing(from, len) } else { reach }
     }
 
     /// The same of bytes in its [`room`](Turn::room).
@@ -284,17 +321,21 @@ impl<'t> Turn<'t> {
         self.wrote_at(member, self.room(member, len), len)
     }
 
+    /// How far all others are known to be as readers.
+    fn least_read(&self) -> u64 {
+        let others = (0..self.size()).filter(|&m| m != self.me());
+        // SYNC(read): as in `Reach::look`.
+        let seen = others.map(|m| self.control(m).read.word.load(Ordering::Acquire));
+        seen.reduce(|a, b| if reached(a, b) { b } else { a }).unwrap_or(word(self.op.wrapping_add(1), 0))
+    }
+
     /// Brings up to date what the operations so far had no use for, before it can be taken for something later.
     #[cold]
     #[inline(never)]
     fn renew(&self, next: u32) {
         self.control(self.me()).renew(next);
         if is_old(self.stream.behind.load(Ordering::Relaxed), next) {
-            let others = (0..self.size()).filter(|&m| m != self.me());
-            // SYNC(read): as in `Reach::look`.
-            let seen = others.map(|m| self.control(m).read.word.load(Ordering::Acquire));
-            let least = seen.reduce(|a, b| if reached(a, b) { b } else { a });
-            self.stream.behind.store(least.unwrap_or(word(next, 0)), Ordering::Relaxed);
+            self.stream.behind.store(self.least_read(), Ordering::Relaxed);
         }
     }
 

@@ -13,19 +13,67 @@ use crate::shm::turn::Turn;
 
 /// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its block. From
 /// `zero_copy` bytes on, others may read a block directly.
-pub async fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
+#[inline(always)]
+pub fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: Turn<'_>,
     own: Option<&S>,
     all: &B,
     zero_copy: usize,
-) -> Result<()> {
+) -> impl Future<Output = Result<()>> {
     let peers = Everybody::of(&turn);
-    among(turn, peers, own, all, zero_copy).await
+    among(turn, peers, own, all, zero_copy)
 }
 
 /// The same where a member's block is only for some others. Whom one has none from need not have called it.
 #[inline(always)]
-pub(super) async fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    peers: impl Peers,
+    own: Option<&S>,
+    all: &B,
+    zero_copy: usize,
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let (me, mine) = (turn.me(), Block::new(all, turn.me()));
+        let is_short = |len: usize| is_short(&turn, len, zero_copy);
+        if !(is_short(mine.len()) && peers.from().all(|m| is_short(all.len(m)))) {
+            return long(turn, peers, own, all, zero_copy).await;
+        }
+        let len = mine.len();
+        if len > 0 {
+            turn.line_free().await?;
+            let room = turn.mine(turn.room(me, len), len);
+            // SAFETY: free, and `len` bytes fit.
+            unsafe {
+                match own {
+                    Some(own) => copy::pack(own, 0, len, room),
+                    None => copy::pack(&mine, 0, len, room),
+                }
+            }?;
+            turn.publish(1);
+        }
+        own.map_or(Ok(()), |own| transfer(own, &mine))?;
+        let mut met = 1;
+        for member in peers.from() {
+            let len = all.len(member);
+            if len > 0 {
+                met += 1;
+                turn.wrote_room(member, len).await?;
+                // SAFETY: published, and it holds so much.
+                unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;
+            }
+        }
+        if met == turn.size() {
+            turn.met();
+        }
+        turn.finish();
+        Ok(())
+    }
+}
+
+/// Not all blocks are short.
+async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: Turn<'_>,
     peers: impl Peers,
     own: Option<&S>,
@@ -126,15 +174,16 @@ async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, short: bo
     if short {
         turn.line_free().await?;
         // SAFETY: free, and `len` bytes fit.
-        unsafe { copy::pack(data, 0, len, turn.room(me, len)) }?;
+        unsafe { copy::pack(data, 0, len, turn.mine(turn.room(me, len), len)) }?;
     } else {
         turn.slot_free(step).await?;
         if let (Some(away), 0) = (away, step) {
             announce(turn, away);
         }
         if away.unwrap_or(0) == 0 {
+            let part = fragment.min(len - at);
             // SAFETY: the slot is free, and holds a fragment.
-            unsafe { copy::pack(data, at, fragment.min(len - at), turn.slot(me, step)) }?;
+            unsafe { copy::pack(data, at, part, turn.mine(turn.slot(me, step), part)) }?;
         }
     }
     turn.publish(step + 1);

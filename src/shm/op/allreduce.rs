@@ -14,37 +14,39 @@ use crate::shm::turn::Turn;
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be the input. From `zero_copy`
 /// bytes on, members may read each other's memory.
 #[inline(always)]
-pub async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span, zero_copy: usize) -> Result<()> {
-    let bytes = input.len() * op.size();
-    let (shares_work, least) = (turn.team().config().shared_work_min, zero_copy.max(op.size() * turn.size()));
-    if is_short(&turn, bytes, shares_work.min(least)) {
-        return short(turn, op, input, output).await;
-    }
-    if turn.size() > 1 && bytes >= least && reads_anywhere(&turn) {
-        fetched::allreduce(turn, op, input, output).await
-    } else if turn.size() > 1 && bytes >= shares_work {
-        match turn.team().config().waiting.crowded {
-            true => through_one(turn, op, input, output).await,
-            false => shared::reduce(turn, None, op, input, output).await,
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub fn allreduce<C: Combine>(
+    turn: Turn<'_>,
+    op: &C,
+    input: Span,
+    output: Span,
+    zero_copy: usize,
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let bytes = input.len() * op.size();
+        let (shares_work, least) = (turn.team().config().shared_work_min, zero_copy.max(op.size() * turn.size()));
+        if is_short(&turn, bytes, shares_work.min(least)) {
+            // Everybody combines everything, out of lines or short slots.
+            turn.line_free().await?;
+            // SAFETY: free, and the bytes fit.
+            unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
+            turn.publish(1);
+            all_wrote_room(&turn, bytes).await?;
+            // SAFETY: all have published; the output is in nobody's room.
+            unsafe { fold(op, turn.size(), input.len(), |m| turn.room(m, bytes).cast_const(), output.ptr()) };
+            turn.finish();
+            Ok(())
+        } else if turn.size() > 1 && bytes >= least && reads_anywhere(&turn) {
+            fetched::allreduce(turn, op, input, output).await
+        } else if turn.size() > 1 && bytes >= shares_work {
+            match turn.team().config().waiting.crowded {
+                true => through_one(turn, op, input, output).await,
+                false => shared::reduce(turn, None, op, input, output).await,
+            }
+        } else {
+            everyone(turn, op, input, output).await
         }
-    } else {
-        everyone(turn, op, input, output).await
     }
-}
-
-/// Everybody combines everything, out of lines or short slots.
-#[inline(always)]
-async fn short<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
-    let bytes = input.len() * op.size();
-    turn.line_free().await?;
-    // SAFETY: free, and the bytes fit.
-    unsafe { copy::write(turn.room(turn.me(), bytes), input.ptr(), bytes) };
-    turn.publish(1);
-    all_wrote_room(&turn, bytes).await?;
-    // SAFETY: all have published; the output is in nobody's room.
-    unsafe { fold(op, turn.size(), input.len(), |m| turn.room(m, bytes).cast_const(), output.ptr()) };
-    turn.finish();
-    Ok(())
 }
 
 /// Member 0 combines everything. Where members take turns on the cores, shared work is done no sooner, and needs more turns.
@@ -57,7 +59,7 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
             turn.slot_free(step).await?;
             all_wrote(&turn, step + 1).await?;
             let (at, count) = pieces.get(step);
-            let slot = turn.slot(0, step);
+            let slot = turn.mine(turn.slot(0, step), count * size);
             let operand = |m| if m == 0 { input.ptr().wrapping_add(at) } else { turn.slot(m, step) }.cast_const();
             // SAFETY: the others' operands are published; the caller's slot is free, and holds a piece.
             unsafe { fold(op, members, count, operand, slot) };
@@ -79,8 +81,9 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
                 turn.read(0, before).await?;
             }
             let (at, count) = pieces.get(step);
+            let slot = turn.mine(turn.slot(me, step), count * size);
             // SAFETY: member 0 is through with what the slot held; it holds a piece.
-            unsafe { copy::write(turn.slot(me, step), input.ptr().wrapping_add(at), count * size) };
+            unsafe { copy::write(slot, input.ptr().wrapping_add(at), count * size) };
             turn.publish(step + 1);
         }
         if let Some(result) = step.checked_sub(lag) {
@@ -105,8 +108,9 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
         while put < pieces.steps.min(step + 1 + ahead) {
             turn.slot_free(put).await?;
             let (at, count) = pieces.get(put);
+            let slot = turn.mine(turn.slot(turn.me(), put), count * op.size());
             // SAFETY: the slot is free, and holds a piece.
-            unsafe { copy::write(turn.slot(turn.me(), put), input.ptr().wrapping_add(at), count * op.size()) };
+            unsafe { copy::write(slot, input.ptr().wrapping_add(at), count * op.size()) };
             put += 1;
             turn.publish(put);
         }

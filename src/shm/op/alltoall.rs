@@ -56,38 +56,46 @@ impl Plan<'_> {
 
 /// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of `into` are sent; then
 /// so it is for all members. From `zero_copy` bytes on, others may read a block directly.
-pub async fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+#[inline(always)]
+pub fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     out: Option<&O>,
     into: &I,
     zero_copy: usize,
-) -> Result<()> {
+) -> impl Future<Output = Result<()>> {
     let peers = Everybody::of(&turn);
-    among(turn, peers, out, into, zero_copy).await
+    among(turn, peers, out, into, zero_copy)
 }
 
 /// The same where a member only has blocks for some others, and from some. Whom it has none from need not have called it.
 #[inline(always)]
-pub(super) async fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     peers: impl Peers,
     out: Option<&O>,
     into: &I,
     zero_copy: usize,
-) -> Result<()> {
-    let turn = turn.widened();
-    let plan = Plan { team: turn.team(), fragment: turn.fragment(), zero_copy };
-    match out {
-        Some(out) if plan.all_short(peers, out, into) => short(turn, plan, peers, out, into).await,
-        Some(out) => exchange(turn, plan, peers, out, into, true).await,
-        // What is to be sent does not stay unchanged.
-        None => exchange(turn, Plan { zero_copy: usize::MAX, ..plan }, peers, into, into, false).await,
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let plan = Plan { team: turn.team(), fragment: turn.fragment(), zero_copy };
+        match out {
+            Some(out) if plan.all_short(peers, out, into) => {
+                short(&turn, plan, peers, out, into).await?;
+                turn.finish();
+                Ok(())
+            }
+            Some(out) => exchange(turn, plan, peers, out, into, true).await,
+            // What is to be sent does not stay unchanged.
+            None => exchange(turn, Plan { zero_copy: usize::MAX, ..plan }, peers, into, into, false).await,
+        }
     }
 }
 
 /// All blocks of the caller's are short, and none stays in place.
+#[inline(always)]
 async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: &Turn<'_>,
     plan: Plan<'_>,
     peers: impl Peers,
     out: &O,
@@ -100,7 +108,7 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         for member in peers.to() {
             let (block, len) = (Block::new(out, member), out.len(member));
             // SAFETY: free, and a share holds so much.
-            unsafe { copy::pack(&block, 0, len, rooms.at(&turn, member, len)) }?;
+            unsafe { copy::pack(&block, 0, len, turn.mine(rooms.at(turn, member, len), len)) }?;
         }
         turn.publish(1);
     }
@@ -113,14 +121,13 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         }
         met += 1;
         let rooms = plan.rooms(member);
-        turn.wrote_at(member, rooms.at(&turn, me, len), len).await?;
+        turn.wrote_at(member, rooms.at(turn, me, len), len).await?;
         // SAFETY: published, and a share holds so much.
-        unsafe { copy::unpack(&block, 0, len, rooms.at(&turn, me, len), false) }?;
+        unsafe { copy::unpack(&block, 0, len, rooms.at(turn, me, len), false) }?;
     }
     if met == turn.size() {
         turn.met();
     }
-    turn.finish();
     Ok(())
 }
 
@@ -132,6 +139,8 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     own_left: bool,
 ) -> Result<()> {
+    let turn = turn.widened();
+    let plan = Plan { fragment: turn.fragment(), ..plan };
     let away = |m: Member| match out.len(m) >= plan.zero_copy && !plan.is_short(out.len(m)) {
         true => address_in(plan.team, &Block::new(out, m)),
         false => 0,
@@ -237,7 +246,7 @@ async fn send<O: Blocks + ?Sized>(
         if plan.is_short(len) {
             if round == 0 {
                 // SAFETY: free, and a share holds so much.
-                unsafe { copy::pack(&block, 0, len, plan.rooms(me).at(turn, member, len)) }?;
+                unsafe { copy::pack(&block, 0, len, turn.mine(plan.rooms(me).at(turn, member, len), len)) }?;
             }
             continue;
         }
@@ -248,8 +257,9 @@ async fn send<O: Blocks + ?Sized>(
         }
         let at = round as usize * plan.part();
         if from == 0 && at < len {
+            let part = plan.part().min(len - at);
             // SAFETY: the slot is free, and a share holds so much.
-            unsafe { copy::pack(&block, at, plan.part().min(len - at), to.wrapping_add(HEAD)) }?;
+            unsafe { copy::pack(&block, at, part, turn.mine(to.wrapping_add(HEAD), part)) }?;
         }
     }
     turn.publish(round + 1);

@@ -13,37 +13,45 @@ use crate::shm::turn::Turn;
 
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
 #[inline(always)]
-pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, data: &S, zero_copy: usize) -> Result<()> {
-    bcast_by(turn, root, data, zero_copy, true).await
+pub fn bcast<S: Stream + ?Sized>(
+    turn: Turn<'_>,
+    root: Member,
+    data: &S,
+    zero_copy: usize,
+) -> impl Future<Output = Result<()>> {
+    bcast_by(turn, root, data, zero_copy, true)
 }
 
 /// As [`bcast`]; `divide`: the root may help readers that read its memory.
 #[inline(always)]
-pub async fn bcast_by<S: Stream + ?Sized>(
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub fn bcast_by<S: Stream + ?Sized>(
     turn: Turn<'_>,
     root: Member,
     data: &S,
     zero_copy: usize,
     divide: bool,
-) -> Result<()> {
-    let len = data.len();
-    match (is_short(&turn, len, zero_copy), turn.me() == root) {
-        (true, true) => {
-            turn.line_free().await?;
-            // SAFETY: free, and `len` bytes fit.
-            unsafe { copy::pack(data, 0, len, turn.room(root, len)) }?;
-            turn.publish(1);
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let len = data.len();
+        match (is_short(&turn, len, zero_copy), turn.me() == root) {
+            (true, true) => {
+                turn.line_free().await?;
+                // SAFETY: free, and `len` bytes fit.
+                unsafe { copy::pack(data, 0, len, turn.mine(turn.room(root, len), len)) }?;
+                turn.publish(1);
+            }
+            (true, false) => {
+                turn.wrote_room(root, len).await?;
+                // SAFETY: published, and `len` bytes fit.
+                unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;
+            }
+            (false, true) => return send(turn, data, len >= zero_copy, divide).await,
+            (false, false) => return receive(turn, root, data, len >= zero_copy, divide).await,
         }
-        (true, false) => {
-            turn.wrote_room(root, len).await?;
-            // SAFETY: published, and `len` bytes fit.
-            unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;
-        }
-        (false, true) => return send(turn, data, len >= zero_copy, divide).await,
-        (false, false) => return receive(turn, root, data, len >= zero_copy, divide).await,
+        turn.finish();
+        Ok(())
     }
-    turn.finish();
-    Ok(())
 }
 
 /// Where the part of the root begins; `len` without one.
@@ -71,8 +79,9 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, di
     for step in 0..turn.steps(len.div_ceil(piece))? {
         turn.slot_free(step).await?;
         let at = step as usize * piece;
+        let part = piece.min(len - at);
         // SAFETY: the slot is free, and holds a piece.
-        unsafe { copy::pack(data, at, piece.min(len - at), turn.slot(me, step)) }?;
+        unsafe { copy::pack(data, at, part, turn.mine(turn.slot(me, step), part)) }?;
         turn.publish(step + 1);
     }
     turn.finish();

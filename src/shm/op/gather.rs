@@ -29,18 +29,33 @@ fn entry(turn: &Turn<'_>, root: Member, member: Member) -> *mut u8 {
 }
 
 /// Sends `own` to `root`. From `zero_copy` bytes on, the root may read it directly.
-pub async fn send<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
-    let (me, len, piece) = (turn.me(), own.len(), turn.piece(own.len()));
-    if is_short(&turn, len, zero_copy) {
+#[inline(always)]
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub fn send<S: Stream + ?Sized>(
+    turn: Turn<'_>,
+    root: Member,
+    own: &S,
+    zero_copy: usize,
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let (me, len) = (turn.me(), own.len());
+        if !is_short(&turn, len, zero_copy) {
+            return send_long(turn, root, own, zero_copy).await;
+        }
         if len > 0 {
             turn.line_free().await?;
             // SAFETY: free, and `len` bytes fit.
-            unsafe { copy::pack(own, 0, len, turn.room(me, len)) }?;
+            unsafe { copy::pack(own, 0, len, turn.mine(turn.room(me, len), len)) }?;
             turn.publish(1);
         }
         turn.finish();
-        return Ok(());
+        Ok(())
     }
+}
+
+/// The block is not short.
+async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
+    let (me, len, piece) = (turn.me(), own.len(), turn.piece(own.len()));
     turn.set_free().await?;
     if len >= zero_copy {
         let region = expose(&turn, own);
@@ -61,8 +76,9 @@ pub async fn send<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zer
             turn.read(root, before * others as u32 + place as u32 + 1).await?;
         }
         let at = step as usize * piece;
+        let part = piece.min(len - at);
         // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
-        unsafe { copy::pack(own, at, piece.min(len - at), turn.slot(me, step)) }?;
+        unsafe { copy::pack(own, at, part, turn.mine(turn.slot(me, step), part)) }?;
         turn.publish(step + 1);
     }
     turn.finish();
@@ -80,7 +96,36 @@ async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, own: &S) -> Re
 }
 
 /// As the root, receives every member's block in `all`; `own` is its own data, if they are not in its block.
-pub async fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
+#[inline(always)]
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    own: Option<&S>,
+    all: &B,
+    zero_copy: usize,
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let me = turn.me();
+        let others = || (0..turn.size()).filter(|&m| m != me);
+        if !others().all(|m| is_short(&turn, all.len(m), zero_copy)) {
+            return receive_long(turn, own, all, zero_copy).await;
+        }
+        own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)))?;
+        for member in others() {
+            let len = all.len(member);
+            if len > 0 {
+                turn.wrote_room(member, len).await?;
+                // SAFETY: published, and it holds so much.
+                unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;
+            }
+        }
+        turn.finish();
+        Ok(())
+    }
+}
+
+/// Not all blocks are short.
+async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: Turn<'_>,
     own: Option<&S>,
     all: &B,

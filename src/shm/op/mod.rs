@@ -3,6 +3,9 @@
 //!
 //! Members call an operation with the same arguments in the sense of MPI (root, total bytes, thresholds). What only one of them knows
 //! (whether its data lie in one run of memory, so that others may read them directly) is announced in-band, by the writer.
+//!
+//! What takes a fraction of a microsecond is written as a function that returns an `async move` block: an `async fn` copies its arguments once
+//! more before it begins, and waits for the stores that wrote them.
 
 pub mod allgather;
 pub mod allreduce;

@@ -13,42 +13,51 @@ use crate::shm::turn::Turn;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may be its input.
 #[inline(always)]
-pub async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
-    let bytes = input.len() * op.size();
-    let shares_work = if turn.size() > 2 && !turn.team().config().waiting.crowded {
-        turn.team().config().shared_work_min
-    } else {
-        usize::MAX
-    };
-    if !is_short(&turn, bytes, shares_work) {
-        return if bytes >= shares_work {
-            shared::reduce(turn, Some(root), op, input, output).await
-        } else if turn.me() == root {
-            receive(turn, op, input, output).await
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub fn reduce<C: Combine>(
+    turn: Turn<'_>,
+    root: Member,
+    op: &C,
+    input: Span,
+    output: Span,
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let bytes = input.len() * op.size();
+        let shares_work = if turn.size() > 2 && !turn.team().config().waiting.crowded {
+            turn.team().config().shared_work_min
         } else {
-            send(turn, root, op, input).await
+            usize::MAX
         };
-    }
-    if turn.me() == root {
-        let aside = must_set_aside(&turn, input, output);
-        if aside {
+        if !is_short(&turn, bytes, shares_work) {
+            return if bytes >= shares_work {
+                shared::reduce(turn, Some(root), op, input, output).await
+            } else if turn.me() == root {
+                receive(turn, op, input, output).await
+            } else {
+                send(turn, root, op, input).await
+            };
+        }
+        if turn.me() == root {
+            let aside = must_set_aside(&turn, input, output);
+            if aside {
+                turn.line_free().await?;
+                // SAFETY: free, and the bytes fit.
+                unsafe { copy::write(turn.mine(turn.room(root, bytes), bytes), input.ptr(), bytes) };
+            }
+            all_wrote_room(&turn, bytes).await?;
+            let own = if aside { turn.room(root, bytes) } else { input.ptr() }.cast_const();
+            let operand = |m| if m == root { own } else { turn.room(m, bytes).cast_const() };
+            // SAFETY: all others have published; the output is no operand but one that may be.
+            unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
+        } else {
             turn.line_free().await?;
             // SAFETY: free, and the bytes fit.
-            unsafe { copy::write(turn.room(root, bytes), input.ptr(), bytes) };
+            unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
+            turn.publish(1);
         }
-        all_wrote_room(&turn, bytes).await?;
-        let own = if aside { turn.room(root, bytes) } else { input.ptr() }.cast_const();
-        let operand = |m| if m == root { own } else { turn.room(m, bytes).cast_const() };
-        // SAFETY: all others have published; the output is no operand but one that may be.
-        unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
-    } else {
-        turn.line_free().await?;
-        // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.room(turn.me(), bytes), input.ptr(), bytes) };
-        turn.publish(1);
+        turn.finish();
+        Ok(())
     }
-    turn.finish();
-    Ok(())
 }
 
 /// Whether the combination would begin to write the output before it has read the caller's operand.
@@ -64,8 +73,9 @@ async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> 
             turn.read(root, before).await?;
         }
         let (at, count) = pieces.get(step);
+        let (slot, bytes) = (turn.slot(turn.me(), step), count * op.size());
         // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
-        unsafe { copy::write(turn.slot(turn.me(), step), input.ptr().wrapping_add(at), count * op.size()) };
+        unsafe { copy::write(turn.mine(slot, bytes), input.ptr().wrapping_add(at), bytes) };
         turn.publish(step + 1);
     }
     turn.finish();

@@ -26,7 +26,7 @@ pub async fn reduce_scatter<C: Combine>(
     if is_short(&turn, bytes, usize::MAX) {
         turn.line_free().await?;
         // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.room(me, bytes), input.ptr(), bytes) };
+        unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
         turn.publish(1);
         all_wrote_room(&turn, bytes).await?;
         let operand = |m| turn.room(m, bytes).wrapping_add(start * size).cast_const();
@@ -55,8 +55,9 @@ pub async fn reduce_scatter<C: Combine>(
                 if member != me {
                     let to = turn.slot(me, next).wrapping_add(shares(me).at(member));
                     let from = input.ptr().wrapping_add((at + first) * size);
+                    let bytes = each.min(count - first) * size;
                     // SAFETY: the slot is free, and a share holds so much.
-                    unsafe { copy::write(to, from, each.min(count - first) * size) };
+                    unsafe { copy::write(turn.mine(to, bytes), from, bytes) };
                 }
                 at += count;
             }

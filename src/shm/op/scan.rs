@@ -24,7 +24,7 @@ pub async fn scan<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Sp
     }
     turn.line_free().await?;
     // SAFETY: free, and the bytes fit.
-    unsafe { copy::write(turn.room(me, bytes), input.ptr(), bytes) };
+    unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
     turn.publish(1);
     for member in 0..me {
         turn.wrote_room(member, bytes).await?;
@@ -56,7 +56,7 @@ async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span,
         let bytes = count * op.size();
         let (from, to) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at));
         if me < last {
-            let slot = turn.slot(me, step);
+            let slot = turn.mine(turn.slot(me, step), bytes);
             will_write(slot, bytes);
             // SAFETY: the slot is free, and holds a piece; that of the member before is published.
             unsafe {

@@ -40,7 +40,38 @@ impl<'p, 't> Plan<'p, 't> {
 
 /// As the root, sends every member its block of `all`; its own goes to `own`, if it does not stay there. From `zero_copy` bytes on,
 /// members may read their blocks directly.
-pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
+#[inline(always)]
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    all: &B,
+    own: Option<&S>,
+    zero_copy: usize,
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let me = turn.me();
+        let rooms = Rooms::new(turn.team(), me, zero_copy);
+        let others = || (0..turn.size()).filter(|&m| m != me);
+        if !others().all(|m| rooms.hold(all.len(m))) {
+            return send_long(turn, all, own, zero_copy).await;
+        }
+        if others().any(|m| all.len(m) > 0) {
+            turn.line_free().await?;
+            for member in others() {
+                let (block, len) = (Block::new(all, member), all.len(member));
+                // SAFETY: free, and a share holds so much.
+                unsafe { copy::pack(&block, 0, len, turn.mine(rooms.at(&turn, member, len), len)) }?;
+            }
+            turn.publish(1);
+        }
+        own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own))?;
+        turn.finish();
+        Ok(())
+    }
+}
+
+/// Not all blocks are short.
+async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: Turn<'_>,
     all: &B,
     own: Option<&S>,
@@ -50,11 +81,7 @@ pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (me, size) = (turn.me(), turn.size());
     let plan = Plan::new(&turn, me, zero_copy);
     let others = || (0..size).filter(|&m| m != me);
-    if others().any(|m| !plan.rooms.hold(all.len(m))) {
-        turn.set_free().await?;
-    } else if others().any(|m| all.len(m) > 0) {
-        turn.line_free().await?;
-    }
+    turn.set_free().await?;
     let away = |m: Member| match all.len(m) >= zero_copy && !plan.rooms.hold(all.len(m)) {
         true => address(&turn, &Block::new(all, m)),
         false => 0,
@@ -63,19 +90,19 @@ pub async fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
         let (block, len) = (Block::new(all, member), all.len(member));
         if plan.rooms.hold(len) {
             // SAFETY: free, and a share holds so much.
-            unsafe { copy::pack(&block, 0, len, plan.rooms.at(&turn, member, len)) }?;
+            unsafe { copy::pack(&block, 0, len, turn.mine(plan.rooms.at(&turn, member, len), len)) }?;
             continue;
         }
         let (from, to) = (away(member), turn.slot(me, 0).wrapping_add(plan.first.at(member)));
         put(to, from);
         if from == 0 {
             // SAFETY: the slot is free, and a share holds so much.
-            unsafe { copy::pack(&block, 0, plan.beginning(len), to.wrapping_add(HEAD)) }?;
+            unsafe {
+                copy::pack(&block, 0, plan.beginning(len), turn.mine(to.wrapping_add(HEAD), plan.beginning(len)))
+            }?;
         }
     }
-    if others().any(|m| all.len(m) > 0) {
-        turn.publish(1);
-    }
+    turn.publish(1);
     let kept = own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
     let sent = kept.and(send_rest(&turn, &plan, all, |m| away(m) != 0).await);
     let helped = match sent {
@@ -143,8 +170,9 @@ async fn send_rest<B: Blocks + ?Sized>(
             let (block, len) = (Block::new(all, member), all.len(member));
             let piece = turn.piece(len);
             let at = plan.beginning(len) + round * piece;
+            let part = piece.min(len - at);
             // SAFETY: the slot is free, and holds a piece.
-            unsafe { copy::pack(&block, at, piece.min(len - at), turn.slot(me, step)) }?;
+            unsafe { copy::pack(&block, at, part, turn.mine(turn.slot(me, step), part)) }?;
             turn.publish(step + 1);
             readers[slot] = Some((member, step));
         }
@@ -153,21 +181,35 @@ async fn send_rest<B: Blocks + ?Sized>(
 }
 
 /// Receives the caller's block from `root`.
-pub async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
+#[inline(always)]
+#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
+pub fn receive<S: Stream + ?Sized>(
+    turn: Turn<'_>,
+    root: Member,
+    own: &S,
+    zero_copy: usize,
+) -> impl Future<Output = Result<()>> {
+    async move {
+        let (me, len) = (turn.me(), own.len());
+        let rooms = Rooms::new(turn.team(), root, zero_copy);
+        if !rooms.hold(len) {
+            return receive_long(turn, root, own, zero_copy).await;
+        }
+        if len > 0 {
+            turn.wrote_at(root, rooms.at(&turn, me, len), len).await?;
+            // SAFETY: published, and a share holds so much.
+            unsafe { copy::unpack(own, 0, len, rooms.at(&turn, me, len), false) }?;
+        }
+        turn.finish();
+        Ok(())
+    }
+}
+
+/// The block is not short.
+async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
     let turn = turn.widened();
     let (me, len) = (turn.me(), own.len());
     let plan = Plan::new(&turn, root, zero_copy);
-    if len == 0 {
-        turn.finish();
-        return Ok(());
-    }
-    if plan.rooms.hold(len) {
-        turn.wrote_at(root, plan.rooms.at(&turn, me, len), len).await?;
-        // SAFETY: published, and a share holds so much.
-        unsafe { copy::unpack(own, 0, len, plan.rooms.at(&turn, me, len), false) }?;
-        turn.finish();
-        return Ok(());
-    }
     turn.wrote(root, 1).await?;
     let from = turn.slot(root, 0).wrapping_add(plan.first.at(me));
     let away = get(from);

@@ -1,0 +1,134 @@
+//! Taking slots back.
+//!
+//! A cache line that others have read is theirs too, and its owner has to ask for it before it can write it again. Stores become visible in
+//! order, so what is published waits until all lines before it have been given back: for 1 KiB that takes as long as all the rest of a broadcast. So a
+//! member keeps a trail of what it has written to its queue. When an operation ends, it asks for those lines in the slots of the next one, if all others are
+//! through with them: by the time it writes, they are its own again.
+
+use crate::shm::layout::LINES;
+use crate::sync::cache;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Bytes of a cache line.
+const BYTES: usize = 64;
+/// Bytes of a set that are taken back, at most: asking for more takes longer than there is time.
+const MOST: usize = 32 << 10;
+
+/// What a member has written to its queue since it was last taken back. Private to the member; atomic only so that it may be shared.
+pub(in crate::shm) struct Trail {
+    /// Bytes of a short slot.
+    short: usize,
+    /// Bytes of a fragment.
+    fragment: usize,
+    /// A bit for each line of each short slot.
+    lines: [AtomicU64; LINES],
+    /// Of each fragment, how many bytes from its beginning on.
+    fragments: Box<[AtomicU32]>,
+}
+
+impl Trail {
+    /// Of a queue with so many bytes in each short slot and in each fragment.
+    pub fn new(short: usize, fragment: usize, fragments: usize) -> Trail {
+        let fragments = (0..fragments).map(|_| AtomicU32::new(0)).collect();
+        Trail { short, fragment, lines: Default::default(), fragments }
+    }
+
+    /// Notes that `len` bytes from byte `at` of the queue on are written; nothing, where that is elsewhere.
+    #[inline(never)]
+    pub fn note(&self, at: usize, len: usize) {
+        match at.checked_sub(LINES * self.short) {
+            None => {
+                let (slot, from) = (&self.lines[at / self.short], at % self.short / BYTES);
+                let to = (at % self.short + len).div_ceil(BYTES).min(64);
+                let bits = u64::MAX >> (64 - (to - from)) << from;
+                slot.store(slot.load(Ordering::Relaxed) | bits, Ordering::Relaxed);
+            }
+            Some(at) => {
+                let mut end = at % self.fragment + len;
+                for fragment in self.fragments.iter().skip(at / self.fragment) {
+                    let here = end.min(self.fragment) as u32;
+                    fragment.store(fragment.load(Ordering::Relaxed).max(here), Ordering::Relaxed);
+                    end -= here as usize;
+                    if end == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether anything is noted of a short slot.
+    #[inline(always)]
+    pub fn has_short(&self, slot: usize) -> bool {
+        self.lines[slot].load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether anything is noted of the first fragment of a set.
+    #[inline(always)]
+    pub fn has_set(&self, first: usize) -> bool {
+        self.fragments[first].load(Ordering::Relaxed) != 0
+    }
+
+    /// Asks for what is noted of a short slot of the queue at `queue`, and forgets it.
+    #[inline(never)]
+    pub fn take_short(&self, slot: usize, queue: *const u8) {
+        let mut lines = self.lines[slot].load(Ordering::Relaxed);
+        self.lines[slot].store(0, Ordering::Relaxed);
+        while lines != 0 {
+            cache::own(queue.wrapping_add(slot * self.short + lines.trailing_zeros() as usize * BYTES));
+            lines &= lines - 1;
+        }
+    }
+
+    /// The same of a set of fragments.
+    #[inline(never)]
+    pub fn take_set(&self, set: Range<usize>, queue: *const u8) {
+        let mut left = MOST;
+        for fragment in set {
+            let len = self.fragments[fragment].load(Ordering::Relaxed) as usize;
+            self.fragments[fragment].store(0, Ordering::Relaxed);
+            let first = queue.wrapping_add(LINES * self.short + fragment * self.fragment);
+            (0..len.min(left)).step_by(BYTES).for_each(|at| cache::own(first.wrapping_add(at)));
+            left -= len.min(left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fragments(trail: &Trail) -> Vec<u32> {
+        trail.fragments.iter().map(|f| f.load(Ordering::Relaxed)).collect()
+    }
+
+    #[test]
+    fn lines_of_short_slots_are_noted_one_by_one() {
+        let trail = Trail::new(4096, 16384, 4);
+        trail.note(2 * 4096 + 60, 8);
+        trail.note(2 * 4096 + 640, 64);
+        trail.note(7 * 4096, 4096);
+        let lines: Vec<_> = trail.lines.iter().map(|l| l.load(Ordering::Relaxed)).collect();
+        assert_eq!(lines, [0, 0, 0b100_0000_0011, 0, 0, 0, 0, u64::MAX]);
+        assert_eq!(fragments(&trail), [0; 4]);
+        trail.take_short(2, std::ptr::null());
+        assert!(!trail.has_short(2) && trail.has_short(7));
+    }
+
+    #[test]
+    fn fragments_are_noted_from_their_beginnings_on() {
+        let trail = Trail::new(4096, 16384, 6);
+        let base = 8 * 4096;
+        trail.note(base + 100, 50);
+        trail.note(base, 20);
+        // As long as two and a bit.
+        trail.note(base + 2 * 16384, 2 * 16384 + 7);
+        assert_eq!(fragments(&trail), [150, 0, 16384, 16384, 7, 0]);
+        // Beyond the queue: nothing to do.
+        trail.note(base + 6 * 16384, 5);
+        trail.take_set(2..4, std::ptr::null());
+        assert_eq!(fragments(&trail), [150, 0, 0, 0, 7, 0]);
+        assert!(trail.has_set(0) && !trail.has_set(2));
+    }
+}
