@@ -20,6 +20,7 @@ use std::task::{Context, Poll, Waker};
 ///
 /// # Safety
 /// As for [`Call::new`](super::call::Call::new).
+#[inline(always)]
 pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     // SAFETY: by the caller's promise.
     match unsafe { quick(comm, call) } {

@@ -95,7 +95,7 @@ impl Blocks for PlainBlocks {
 ///
 /// # Safety
 /// As for [`Call::new`].
-#[inline]
+#[inline(always)]
 pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
     if !comm.is_quick(call.kind) {
         return None;
