@@ -133,7 +133,7 @@ impl<'t> Turn<'t> {
 
     #[inline(always)]
     fn queue(&self, member: Member) -> *mut u8 {
-        self.queues.map_or(ptr::null_mut(), |queues| queues.at[member].0)
+        self.queues.expect("what is longer than a line takes a turn with a queue").at[member].0
     }
 
     /// Slot of `step` in a member's set, under the same terms.
@@ -294,8 +294,11 @@ impl<'t> Turn<'t> {
         }
         let depth = self.team.fragment_mask() as usize + 1;
         let set = (next as usize & (sets - 1)) * depth;
-        if queues.trail.has_set(set) && self.sees(word(next.wrapping_sub(*sets as u32 - 1), 0)) {
-            queues.trail.take_set(set..set + depth, queue);
+        if queues.trail.has_set(set) {
+            match self.sees(word(next.wrapping_sub(*sets as u32 - 1), 0)) {
+                true => queues.trail.take_set(set..set + depth, queue),
+                false => queues.trail.forget_set(set..set + depth),
+            }
         }
     }
 
@@ -368,6 +371,15 @@ mod tests {
 
     fn turn(team: &Team) -> Turn<'_> {
         team.turn(0, 0, false).expect("it is open")
+    }
+
+    #[test]
+    #[should_panic(expected = "a turn with a queue")]
+    fn without_a_queue_there_are_no_slots() {
+        let heap = Heap::new(1, 0, true);
+        let team = Team::new(heap.member(0), Config::default());
+        let Poll::Ready(Ok(Some(turn))) = poll(team.open(0, 0, false)) else { panic!("alone, and there is memory") };
+        turn.room(0, LINE + 1);
     }
 
     /// Ends operation `next` − 1 on the caller's side.

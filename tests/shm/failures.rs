@@ -11,6 +11,7 @@ use coll_rust::shm::op::bcast::bcast;
 use coll_rust::shm::op::neighbor::{self, Edges};
 use coll_rust::shm::op::{gather, scatter};
 use coll_rust::shm::team::Config;
+use coll_rust::sim::{SimBlocks, SimStream};
 use std::ops::Range;
 use std::task::{Context, Poll, Waker};
 
@@ -287,5 +288,26 @@ fn neighbours_wait_for_neighbours_only() {
         assert!(
             rooms[3].iter().all(|&b| b == 1) && rooms[4].iter().all(|&b| b == 0) && rooms[5].iter().all(|&b| b == 5)
         );
+    }
+}
+
+/// A program that says less on one side than on the other (an error, which MPI needs not find): no memory but its own is touched, and all go on.
+#[test]
+fn a_block_longer_than_what_is_sent_is_filled_as_far_as_that_goes() {
+    for (own, block) in [(1, 4), (4, 8), (100, 200), (8, 4), (200, 100)] {
+        let world = World::new(2, Config::default());
+        let works = world.teams.iter().map(|team| {
+            Box::pin(async move {
+                let turn = team.open(0, 0, true).await.unwrap().unwrap();
+                let data = SimStream::direct(&vec![1 + team.me() as u8; own]);
+                let into = SimBlocks::run(&vec![vec![0_u8; block]; 2]);
+                allgather(turn, Some(&data), &into, usize::MAX).await.unwrap();
+                for member in 0..2 {
+                    let sent = vec![1 + member as u8; own.min(block)];
+                    assert_eq!(into.contents(member)[..own.min(block)], sent, "{own} of {block}");
+                }
+            }) as Work<'_>
+        });
+        drive(&world, works.collect());
     }
 }

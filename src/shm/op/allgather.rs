@@ -47,7 +47,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
             // SAFETY: free, and `len` bytes fit.
             unsafe {
                 match own {
-                    Some(own) => copy::pack(own, 0, len, room),
+                    Some(own) => copy::pack(own, 0, len.min(own.len()), room),
                     None => copy::pack(&mine, 0, len, room),
                 }
             }?;

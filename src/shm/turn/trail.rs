@@ -81,6 +81,12 @@ impl Trail {
         }
     }
 
+    /// Forgets what is noted of a set: others are not through with it, and to ask them again costs more than it may save.
+    #[inline(never)]
+    pub fn forget_set(&self, set: Range<usize>) {
+        self.fragments[set].iter().for_each(|fragment| fragment.store(0, Ordering::Relaxed));
+    }
+
     /// The same of a set of fragments.
     #[inline(never)]
     pub fn take_set(&self, set: Range<usize>, queue: *const u8) {
@@ -127,7 +133,8 @@ mod tests {
         assert_eq!(fragments(&trail), [150, 0, 16384, 16384, 7, 0]);
         // Beyond the queue: nothing to do.
         trail.note(base + 6 * 16384, 5);
-        trail.take_set(2..4, std::ptr::null());
+        trail.take_set(2..3, std::ptr::null());
+        trail.forget_set(3..4);
         assert_eq!(fragments(&trail), [150, 0, 0, 0, 7, 0]);
         assert!(trail.has_set(0) && !trail.has_set(2));
     }
