@@ -192,6 +192,11 @@ void cr_op_info(struct ompi_op_t *op, struct ompi_datatype_t *dtype, struct cr_o
     info->extremum = &ompi_mpi_op_max.op == op || &ompi_mpi_op_min.op == op;
 }
 
+int cr_op_is_plain(struct ompi_op_t *op, struct ompi_datatype_t *dtype)
+{
+    return ompi_op_is_intrinsic(op) && op_defined(op, dtype);
+}
+
 int cr_op_retain(struct ompi_op_t *op)
 {
     if (ompi_op_is_intrinsic(op)) {
@@ -221,6 +226,10 @@ void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t coun
 void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right, void *out, size_t count,
                        struct ompi_datatype_t *dtype)
 {
+    if (count <= INT_MAX) {
+        ompi_3buff_op_reduce(op, (void *) left, (void *) right, out, (int) count, dtype);
+        return;
+    }
     ptrdiff_t lb, extent;
     (void) ompi_datatype_get_extent(dtype, &lb, &extent);
     for (size_t done = 0; done < count;) {

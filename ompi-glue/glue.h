@@ -237,6 +237,8 @@ struct cr_op_info {
     int defined;  /* it can be applied to elements of the datatype */
 };
 void cr_op_info(struct ompi_op_t *op, struct ompi_datatype_t *dtype, struct cr_op_info *info);
+/* It is a predefined one that can be applied to elements of the datatype. */
+int cr_op_is_plain(struct ompi_op_t *op, struct ompi_datatype_t *dtype);
 /* out = left (op) right, count elements, which may exceed INT_MAX; op is intrinsic. */
 void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right, void *out, size_t count,
                        struct ompi_datatype_t *dtype);

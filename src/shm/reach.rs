@@ -23,6 +23,8 @@ pub struct Reach<'t> {
     lines: u32,
     looks: u32,
     vain: u32,
+    /// It has been looked already, in vain.
+    looked: bool,
     blocking: bool,
     /// The failure of a third member does not matter.
     alone: bool,
@@ -35,7 +37,19 @@ impl<'t> Reach<'t> {
     #[inline(always)]
     pub(super) fn new(team: &'t Team, word: &'t SharedU64, target: u64, member: Member, blocking: bool) -> Reach<'t> {
         let looks = if blocking { team.looks() } else { 1 };
-        Reach { team, word, target, member, first: std::ptr::null(), lines: 0, looks, vain: 0, blocking, alone: false }
+        Reach {
+            team,
+            word,
+            target,
+            member,
+            first: std::ptr::null(),
+            lines: 0,
+            looks,
+            vain: 0,
+            looked: false,
+            blocking,
+            alone: false,
+        }
     }
 
     /// Brings these bytes to the cache while it looks.
@@ -47,6 +61,16 @@ impl<'t> Reach<'t> {
     /// The failure of a third member shall not end it.
     pub(super) fn alone(self) -> Reach<'t> {
         Reach { alone: true, ..self }
+    }
+
+    /// Looks at once: `None` where the word has come so far, else what is left of the wait. As a rule nothing is, and then there is nothing to be kept
+    /// between two polls.
+    #[inline(always)]
+    pub fn late(self) -> Option<Reach<'t>> {
+        match self.look() {
+            Some(_) => None,
+            None => Some(Reach { looked: true, ..self }),
+        }
     }
 
     /// Spins for a while: what the word has come to, if it has.
@@ -90,6 +114,9 @@ impl Future for Reach<'_> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<u64>> {
+        if std::mem::take(&mut self.looked) {
+            return self.vain();
+        }
         match self.look() {
             Some(seen) => Poll::Ready(Ok(seen)),
             None => self.vain(),

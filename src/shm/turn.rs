@@ -230,10 +230,20 @@ impl<'t> Turn<'t> {
         Ok(())
     }
 
+    /// As [`line_free`](Turn::line_free): `None` where it is known to be, else the wait.
+    #[inline(always)]
+    pub fn line_taken(&self) -> Option<impl Future<Output = Result<()>>> {
+        let target = word(self.op.wrapping_sub(LINES as u32 - 1), 0);
+        (!self.known(target)).then(|| self.ask_others(target))
+    }
+
     /// Waits until the caller's line is free.
     #[inline(always)]
     pub async fn line_free(&self) -> Result<()> {
-        self.others(word(self.op.wrapping_sub(LINES as u32 - 1), 0)).await
+        match self.line_taken() {
+            None => Ok(()),
+            Some(wait) => wait.await,
+        }
     }
 
     /// Waits until the caller's set is free, and with it the line.

@@ -225,10 +225,8 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
     let side = if is_target { &call.recv } else { &call.send };
     // SAFETY: live by the caller's promise, as below.
     let size = unsafe { plain(side.dtype) }?;
-    let mut info = glue::cr_op_info::default();
-    // SAFETY: as above; fills in ours.
-    unsafe { glue::cr_op_info(call.op, side.dtype, &mut info) };
-    if info.intrinsic == 0 || info.defined == 0 {
+    // SAFETY: as above.
+    if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 {
         return None;
     }
     let counts = |member: usize| match side.counts.is_null() {

@@ -42,7 +42,9 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
         }
         let len = mine.len();
         if len > 0 {
-            turn.line_free().await?;
+            if let Some(wait) = turn.line_taken() {
+                wait.await?;
+            }
             let room = turn.mine(turn.room(me, len), len);
             // SAFETY: free, and `len` bytes fit.
             unsafe {
@@ -59,7 +61,9 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
             let len = all.len(member);
             if len > 0 {
                 met += 1;
-                turn.wrote_room(member, len).await?;
+                if let Some(late) = turn.wrote_room(member, len).late() {
+                    late.await?;
+                }
                 // SAFETY: published, and it holds so much.
                 unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;
             }

@@ -27,7 +27,9 @@ pub fn allreduce<C: Combine>(
         let (shares_work, least) = (turn.team().config().shared_work_min, zero_copy.max(op.size() * turn.size()));
         if is_short(&turn, bytes, shares_work.min(least)) {
             // Everybody combines everything, out of lines or short slots.
-            turn.line_free().await?;
+            if let Some(wait) = turn.line_taken() {
+                wait.await?;
+            }
             // SAFETY: free, and the bytes fit.
             unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
             turn.publish(1);

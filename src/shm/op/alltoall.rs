@@ -104,7 +104,9 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let me = turn.me();
     if peers.to().any(|m| out.len(m) > 0) {
         let rooms = plan.rooms(me);
-        turn.line_free().await?;
+        if let Some(wait) = turn.line_taken() {
+            wait.await?;
+        }
         for member in peers.to() {
             let (block, len) = (Block::new(out, member), out.len(member));
             // SAFETY: free, and a share holds so much.
@@ -121,7 +123,9 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         }
         met += 1;
         let rooms = plan.rooms(member);
-        turn.wrote_at(member, rooms.at(turn, me, len), len).await?;
+        if let Some(late) = turn.wrote_at(member, rooms.at(turn, me, len), len).late() {
+            late.await?;
+        }
         // SAFETY: published, and a share holds so much.
         unsafe { copy::unpack(&block, 0, len, rooms.at(turn, me, len), false) }?;
     }

@@ -13,7 +13,9 @@ use crate::shm::turn::Turn;
 #[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub fn barrier(turn: Turn<'_>) -> impl Future<Output = Result<()>> {
     async move {
-        turn.line_free().await?;
+        if let Some(wait) = turn.line_taken() {
+            wait.await?;
+        }
         turn.publish(1);
         all_wrote(&turn, 1).await?;
         turn.finish();

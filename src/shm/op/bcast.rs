@@ -36,13 +36,17 @@ pub fn bcast_by<S: Stream + ?Sized>(
         let len = data.len();
         match (is_short(&turn, len, zero_copy), turn.me() == root) {
             (true, true) => {
-                turn.line_free().await?;
+                if let Some(wait) = turn.line_taken() {
+                    wait.await?;
+                }
                 // SAFETY: free, and `len` bytes fit.
                 unsafe { copy::pack(data, 0, len, turn.mine(turn.room(root, len), len)) }?;
                 turn.publish(1);
             }
             (true, false) => {
-                turn.wrote_room(root, len).await?;
+                if let Some(late) = turn.wrote_room(root, len).late() {
+                    late.await?;
+                }
                 // SAFETY: published, and `len` bytes fit.
                 unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;
             }

@@ -43,7 +43,9 @@ pub fn send<S: Stream + ?Sized>(
             return send_long(turn, root, own, zero_copy).await;
         }
         if len > 0 {
-            turn.line_free().await?;
+            if let Some(wait) = turn.line_taken() {
+                wait.await?;
+            }
             // SAFETY: free, and `len` bytes fit.
             unsafe { copy::pack(own, 0, len, turn.mine(turn.room(me, len), len)) }?;
             turn.publish(1);
@@ -114,7 +116,9 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
         for member in others() {
             let len = all.len(member);
             if len > 0 {
-                turn.wrote_room(member, len).await?;
+                if let Some(late) = turn.wrote_room(member, len).late() {
+                    late.await?;
+                }
                 // SAFETY: published, and it holds so much.
                 unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;
             }

@@ -53,7 +53,9 @@ pub fn line_share(members: usize) -> usize {
 #[inline(always)]
 async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
     for member in (0..turn.size()).filter(|&m| m != turn.me()) {
-        turn.wrote(member, step).await?;
+        if let Some(late) = turn.wrote(member, step).late() {
+            late.await?;
+        }
     }
     turn.met();
     Ok(())
@@ -63,7 +65,9 @@ async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
 #[inline(always)]
 async fn all_wrote_room(turn: &Turn<'_>, len: usize) -> Result<()> {
     for member in (0..turn.size()).filter(|&m| m != turn.me()) {
-        turn.wrote_room(member, len).await?;
+        if let Some(late) = turn.wrote_room(member, len).late() {
+            late.await?;
+        }
     }
     turn.met();
     Ok(())

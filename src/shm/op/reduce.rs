@@ -50,7 +50,9 @@ pub fn reduce<C: Combine>(
             // SAFETY: all others have published; the output is no operand but one that may be.
             unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
         } else {
-            turn.line_free().await?;
+            if let Some(wait) = turn.line_taken() {
+                wait.await?;
+            }
             // SAFETY: free, and the bytes fit.
             unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
             turn.publish(1);

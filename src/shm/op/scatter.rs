@@ -56,7 +56,9 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
             return send_long(turn, all, own, zero_copy).await;
         }
         if others().any(|m| all.len(m) > 0) {
-            turn.line_free().await?;
+            if let Some(wait) = turn.line_taken() {
+                wait.await?;
+            }
             for member in others() {
                 let (block, len) = (Block::new(all, member), all.len(member));
                 // SAFETY: free, and a share holds so much.
@@ -196,7 +198,9 @@ pub fn receive<S: Stream + ?Sized>(
             return receive_long(turn, root, own, zero_copy).await;
         }
         if len > 0 {
-            turn.wrote_at(root, rooms.at(&turn, me, len), len).await?;
+            if let Some(late) = turn.wrote_at(root, rooms.at(&turn, me, len), len).late() {
+                late.await?;
+            }
             // SAFETY: published, and a share holds so much.
             unsafe { copy::unpack(own, 0, len, rooms.at(&turn, me, len), false) }?;
         }
