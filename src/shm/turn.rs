@@ -17,10 +17,8 @@ use crate::endpoint::{Error, Result};
 use crate::shm::layout::{LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
-use crate::shm::team::{At, Config, Queues, Stream, Team};
-use crate::sync::cache;
+use crate::shm::team::{At, Queues, Stream, Team};
 use crate::sync::shared::Ordering;
-use std::ptr;
 
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
@@ -292,34 +290,6 @@ impl<'t> Turn<'t> {
         self.stream.busy.store(false, Ordering::Relaxed);
     }
 
-    #[inline(always)]
-    fn prepare(&self, next: u32) {
-        cache::own(ptr::from_ref(self.control(self.me()).line(next)).cast());
-        let Some(queues) = self.queues else { return };
-        let Config { short, sets, .. } = self.team.config();
-        let (queue, slot) = (queues.at[self.me()].0, next as usize % LINES);
-        (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
-        if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(LINES as u32 - 1), 0)) {
-            queues.trail.take_short(slot, queue);
-        }
-        let depth = self.team.fragment_mask() as usize + 1;
-        let set = (next as usize & (sets - 1)) * depth;
-        if queues.trail.has_set(set) {
-            match self.sees(word(next.wrapping_sub(*sets as u32 - 1), 0)) {
-                true => queues.trail.take_set(set..set + depth, queue),
-                false => queues.trail.forget_set(set..set + depth),
-            }
-        }
-    }
-
-    /// Whether all others are so far, as far as one can see at once.
-    fn sees(&self, target: u64) -> bool {
-        if !self.known(target) {
-            self.stream.behind.store(self.least_read(), Ordering::Relaxed);
-        }
-        self.known(target)
-    }
-
     /// Waits until a member has published step 1, and with it `len` bytes at `from`, which it brings to the cache, if they are few: of many, it would
     /// take away from the writer what that is about to write.
     #[inline(always)]
@@ -332,14 +302,6 @@ impl<'t> Turn<'t> {
     #[inline(always)]
     pub fn wrote_room(&self, member: Member, len: usize) -> Reach<'t> {
         self.wrote_at(member, self.room(member, len), len)
-    }
-
-    /// How far all others are known to be as readers.
-    fn least_read(&self) -> u64 {
-        let others = (0..self.size()).filter(|&m| m != self.me());
-        // SYNC(read): as in `Reach::look`.
-        let seen = others.map(|m| self.control(m).read.word.load(Ordering::Acquire));
-        seen.reduce(|a, b| if reached(a, b) { b } else { a }).unwrap_or(word(self.op.wrapping_add(1), 0))
     }
 
     /// Brings up to date what the operations so far had no use for, before it can be taken for something later.

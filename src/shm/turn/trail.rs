@@ -5,9 +5,12 @@
 //! member keeps a trail of what it has written to its queue. When an operation ends, it asks for those lines in the slots of the next one, if all others are
 //! through with them: by the time it writes, they are its own again.
 
-use crate::shm::layout::LINES;
+use super::{SOON, Turn};
+use crate::shm::layout::{LINES, reached, word};
+use crate::shm::team::Config;
 use crate::sync::cache;
 use std::ops::Range;
+use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of a cache line.
@@ -98,6 +101,45 @@ impl Trail {
             (0..len.min(left)).step_by(BYTES).for_each(|at| cache::own(first.wrapping_add(at)));
             left -= len.min(left);
         }
+    }
+}
+
+impl Turn<'_> {
+    /// Asks for what the caller will write in operation `next`, so that it is its own by then.
+    #[inline(always)]
+    pub(super) fn prepare(&self, next: u32) {
+        cache::own(ptr::from_ref(self.control(self.me()).line(next)).cast());
+        let Some(queues) = self.queues else { return };
+        let Config { short, sets, .. } = self.team.config();
+        let (queue, slot) = (queues.at[self.me()].0, next as usize % LINES);
+        (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
+        if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(LINES as u32 - 1), 0)) {
+            queues.trail.take_short(slot, queue);
+        }
+        let depth = self.team.fragment_mask() as usize + 1;
+        let set = (next as usize & (sets - 1)) * depth;
+        if queues.trail.has_set(set) {
+            match self.sees(word(next.wrapping_sub(*sets as u32 - 1), 0)) {
+                true => queues.trail.take_set(set..set + depth, queue),
+                false => queues.trail.forget_set(set..set + depth),
+            }
+        }
+    }
+
+    /// Whether all others are so far, as far as one can see at once.
+    fn sees(&self, target: u64) -> bool {
+        if !self.known(target) {
+            self.stream.behind.store(self.least_read(), Ordering::Relaxed);
+        }
+        self.known(target)
+    }
+
+    /// How far all others are known to be as readers.
+    pub(super) fn least_read(&self) -> u64 {
+        let others = (0..self.size()).filter(|&m| m != self.me());
+        // SYNC(read): as in `Reach::look`.
+        let seen = others.map(|m| self.control(m).read.word.load(Ordering::Acquire));
+        seen.reduce(|a, b| if reached(a, b) { b } else { a }).unwrap_or(word(self.op.wrapping_add(1), 0))
     }
 }
 
