@@ -84,12 +84,6 @@ impl Trail {
         }
     }
 
-    /// Forgets what is noted of a set: others are not through with it, and to ask them again costs more than it may save.
-    #[inline(never)]
-    pub fn forget_set(&self, set: Range<usize>) {
-        self.fragments[set].iter().for_each(|fragment| fragment.store(0, Ordering::Relaxed));
-    }
-
     /// The same of a set of fragments.
     #[inline(never)]
     pub fn take_set(&self, set: Range<usize>, queue: *const u8) {
@@ -101,6 +95,12 @@ impl Trail {
             (0..len.min(left)).step_by(BYTES).for_each(|at| cache::own(first.wrapping_add(at)));
             left -= len.min(left);
         }
+    }
+
+    /// Forgets what is noted of a set: others are not through with it, and to ask them again costs more than it may save.
+    #[inline(never)]
+    pub fn forget_set(&self, set: Range<usize>) {
+        self.fragments[set].iter().for_each(|fragment| fragment.store(0, Ordering::Relaxed));
     }
 }
 
@@ -143,9 +143,16 @@ impl Turn<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::endpoint::{Result, Span};
+    use crate::shm::heap::Heap;
+    use crate::shm::op::{self, Combine};
+    use crate::shm::team::Team;
+    use crate::sim::{SimBlocks, SimStream};
+    use std::pin::Pin;
+    use std::task::{Context, Waker};
 
     fn fragments(trail: &Trail) -> Vec<u32> {
         trail.fragments.iter().map(|f| f.load(Ordering::Relaxed)).collect()
@@ -179,5 +186,127 @@ mod tests {
         trail.forget_set(3..4);
         assert_eq!(fragments(&trail), [150, 0, 0, 0, 7, 0]);
         assert!(trail.has_set(0) && !trail.has_set(2));
+    }
+
+    /// Adds bytes.
+    struct Add;
+
+    impl Combine for Add {
+        fn size(&self) -> usize {
+            1
+        }
+
+        unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) {
+            for i in 0..count {
+                // SAFETY: by the caller's promise.
+                unsafe { *right.add(i) = right.add(i).read().wrapping_add(left.add(i).read()) };
+            }
+        }
+    }
+
+    type Work<'w> = Pin<Box<dyn Future<Output = Result<()>> + 'w>>;
+
+    /// Runs one operation of both members.
+    fn run(mut works: [Work<'_>; 2]) {
+        let mut over = [false; 2];
+        for _ in 0..10_000 {
+            for (work, over) in works.iter_mut().zip(&mut over) {
+                *over =
+                    *over || work.as_mut().poll(&mut Context::from_waker(Waker::noop())).map(Result::unwrap).is_ready();
+            }
+            if over == [true; 2] {
+                return;
+            }
+        }
+        panic!("it hangs");
+    }
+
+    /// An operation of one member, of blocks of so many bytes.
+    fn work<'t>(name: &'static str, team: &'t Team, len: usize) -> Work<'t> {
+        Box::pin(async move {
+            let turn = team.open(0, 0, true).await?.expect("there is memory");
+            let (own, me) = (SimStream::direct(&vec![7; len]), team.me());
+            let all = SimBlocks::run(&vec![vec![0; len]; 2]);
+            let mut room = vec![1; 2 * len];
+            let (first, second) = room.split_at_mut(len);
+            let (input, output) = (Span::new(first.as_mut_ptr(), len, 1), Span::new(second.as_mut_ptr(), len, 1));
+            match (name, me) {
+                ("bcast", _) => op::bcast::bcast(turn, 0, &own, usize::MAX).await,
+                ("gather", 0) => op::gather::receive(turn, Some(&own), &all, usize::MAX).await,
+                ("gather", _) => op::gather::send(turn, 0, &own, usize::MAX).await,
+                ("scatter", 0) => op::scatter::send(turn, &all, Some(&own), usize::MAX).await,
+                ("scatter", _) => op::scatter::receive(turn, 0, &own, usize::MAX).await,
+                ("allgather", _) => op::allgather::allgather(turn, Some(&own), &all, usize::MAX).await,
+                ("alltoall", _) => {
+                    let out = SimBlocks::run(&vec![vec![7; len]; 2]);
+                    op::alltoall::alltoall(turn, Some(&out), &all, usize::MAX).await
+                }
+                ("reduce", _) => op::reduce::reduce(turn, 0, &Add, input, output).await,
+                ("allreduce", _) => op::allreduce::allreduce(turn, &Add, input, output, usize::MAX).await,
+                ("reduce_scatter", _) => {
+                    op::reduce_scatter::reduce_scatter(turn, &Add, input, |_| len / 2, output).await
+                }
+                ("scan", _) => op::scan::scan(turn, false, &Add, input, output).await,
+                _ => op::barrier::barrier(turn).await,
+            }
+        })
+    }
+
+    /// Whether the trail of a member leads to the slots of operation `op`: the short one, the set.
+    fn leads(team: &Team, op: u32) -> [bool; 2] {
+        let turn = team.turn(0, 0, true).expect("it is open");
+        let trail = &turn.queues.expect("there is one").trail;
+        let config = team.config();
+        let found = [
+            trail.has_short(op as usize % LINES),
+            trail.has_set((op as usize % config.sets) * (config.fragments / config.sets)),
+        ];
+        // Another operation, which writes nothing.
+        turn.finish();
+        found
+    }
+
+    #[test]
+    fn operations_take_back_what_they_have_written() {
+        // Who writes, and whether so many bytes are noted: the shared work of a long allreduce is not.
+        for (name, writer) in [
+            ("bcast", 0),
+            ("gather", 1),
+            ("scatter", 0),
+            ("allgather", 1),
+            ("alltoall", 0),
+            ("reduce", 1),
+            ("allreduce", 0),
+            ("reduce_scatter", 0),
+            ("scan", 0),
+        ] {
+            for len in [1000, 30_000] {
+                if name == "allreduce" && len > 4096 {
+                    continue;
+                }
+                let heap = Heap::new(2, 8, false);
+                let teams: Vec<_> = (0..2).map(|me| Team::new(heap.member(me), Config::default())).collect();
+                let both = |name| run([work(name, &teams[0], len), work(name, &teams[1], len)]);
+                let first = Config::default().first_op;
+                both(name);
+                let noted = teams.iter().map(|team| leads(team, first)).collect::<Vec<_>>();
+                assert!(noted[writer].contains(&true), "{name} of {len} bytes has noted nothing");
+                (0..LINES).for_each(|_| both("barrier"));
+                assert_eq!(leads(&teams[writer], first), [false; 2], "{name} of {len} bytes was not taken back");
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_far_ahead_looks_once_for_each_long_operation() {
+        let heap = Heap::new(2, 8, false);
+        let teams: Vec<_> = (0..2).map(|me| Team::new(heap.member(me), Config::default())).collect();
+        run([work("barrier", &teams[0], 8), work("barrier", &teams[1], 8)]);
+        let op = Config::default().first_op + 1;
+        // The other member does not come.
+        let ends = work("bcast", &teams[0], 30_000).as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        assert!(ends);
+        assert!(leads(&teams[0], op)[1], "noted");
+        assert!(!leads(&teams[0], op)[1], "forgotten when it was asked for");
     }
 }
