@@ -146,11 +146,10 @@ impl Turn<'_> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::endpoint::{Result, Span};
+    use crate::endpoint::{Blocks, Result, Span, Stream};
     use crate::shm::heap::Heap;
     use crate::shm::op::{self, Combine};
     use crate::shm::team::Team;
-    use crate::sim::{SimBlocks, SimStream};
     use std::pin::Pin;
     use std::task::{Context, Waker};
 
@@ -204,6 +203,45 @@ mod tests {
         }
     }
 
+    /// Data in one run, or two blocks of so many bytes, one after the other.
+    struct Plain(Span, usize);
+
+    impl Stream for Plain {
+        fn len(&self) -> usize {
+            self.1
+        }
+
+        fn direct(&self) -> Option<Span> {
+            Some(self.0)
+        }
+
+        fn pack(&self, _: usize, _: Span) -> Result<()> {
+            unreachable!("`direct` says where")
+        }
+
+        fn unpack(&self, _: usize, _: Span) -> Result<()> {
+            unreachable!("`direct` says where")
+        }
+    }
+
+    impl Blocks for Plain {
+        fn len(&self, _: usize) -> usize {
+            self.1
+        }
+
+        fn direct(&self, members: Range<usize>) -> Option<Span> {
+            Some(self.0.slice(members.start * self.1..members.end * self.1))
+        }
+
+        fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+            unreachable!("`direct` says where")
+        }
+
+        fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+            unreachable!("`direct` says where")
+        }
+    }
+
     type Work<'w> = Pin<Box<dyn Future<Output = Result<()>> + 'w>>;
 
     /// Runs one operation of both members.
@@ -225,11 +263,11 @@ mod tests {
     fn work<'t>(name: &'static str, team: &'t Team, len: usize) -> Work<'t> {
         Box::pin(async move {
             let turn = team.open(0, 0, true).await?.expect("there is memory");
-            let (own, me) = (SimStream::direct(&vec![7; len]), team.me());
-            let all = SimBlocks::run(&vec![vec![0; len]; 2]);
-            let mut room = vec![1; 2 * len];
-            let (first, second) = room.split_at_mut(len);
+            let me = team.me();
+            let (mut first, mut second) = (vec![7; 2 * len], vec![0; 2 * len]);
             let (input, output) = (Span::new(first.as_mut_ptr(), len, 1), Span::new(second.as_mut_ptr(), len, 1));
+            let both = |buffer: &mut Vec<u8>| Plain(Span::new(buffer.as_mut_ptr(), 2 * len, 1), len);
+            let (own, out, all) = (Plain(input, len), both(&mut first), both(&mut second));
             match (name, me) {
                 ("bcast", _) => op::bcast::bcast(turn, 0, &own, usize::MAX).await,
                 ("gather", 0) => op::gather::receive(turn, Some(&own), &all, usize::MAX).await,
@@ -237,10 +275,7 @@ mod tests {
                 ("scatter", 0) => op::scatter::send(turn, &all, Some(&own), usize::MAX).await,
                 ("scatter", _) => op::scatter::receive(turn, 0, &own, usize::MAX).await,
                 ("allgather", _) => op::allgather::allgather(turn, Some(&own), &all, usize::MAX).await,
-                ("alltoall", _) => {
-                    let out = SimBlocks::run(&vec![vec![7; len]; 2]);
-                    op::alltoall::alltoall(turn, Some(&out), &all, usize::MAX).await
-                }
+                ("alltoall", _) => op::alltoall::alltoall(turn, Some(&out), &all, usize::MAX).await,
                 ("reduce", _) => op::reduce::reduce(turn, 0, &Add, input, output).await,
                 ("allreduce", _) => op::allreduce::allreduce(turn, &Add, input, output, usize::MAX).await,
                 ("reduce_scatter", _) => {
