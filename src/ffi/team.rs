@@ -237,6 +237,8 @@ fn config(shm: &Shm, members: usize, crowded: bool, among: bool) -> Config {
         33..=64 => built_in.fragments / 2,
         _ => built_in.fragments / 4,
     };
+    // Of two members each crosses to the other as much either way, so sharing pays only where combining takes long.
+    let shared_work_min = if members == 2 && !crowded { 32 << 10 } else { built_in.shared_work_min };
     // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those that bring it.
     let mode = if shm.wait == Mode::Auto && crowded && among { Mode::Block } else { shm.wait };
     Config {
@@ -244,6 +246,7 @@ fn config(shm: &Shm, members: usize, crowded: bool, among: bool) -> Config {
         fragments: shm.fragments.unwrap_or(fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
         waiting: Waiting { mode, crowded, ..built_in.waiting },
+        shared_work_min,
         ..built_in
     }
 }

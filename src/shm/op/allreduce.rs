@@ -5,7 +5,7 @@
 //! members, and no more to copy between caches. Of long operands they may [read](super::fetched) their parts where those lie.
 
 use super::combine::{Combine, fold};
-use super::reduce::Pieces;
+use super::reduce::{Pieces, must_set_aside};
 use super::{all_wrote, all_wrote_room, fetched, is_short, reads_anywhere, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
@@ -34,8 +34,10 @@ pub fn allreduce<C: Combine>(
             unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
             turn.publish(1);
             all_wrote_room(&turn, bytes).await?;
-            // SAFETY: all have published; the output is in nobody's room.
-            unsafe { fold(op, turn.size(), input.len(), |m| turn.room(m, bytes).cast_const(), output.ptr()) };
+            let aside = must_set_aside(&turn, input, output);
+            let operand = |m| if m == turn.me() && !aside { input.ptr() } else { turn.room(m, bytes) }.cast_const();
+            // SAFETY: all have published; the output is in nobody's room, and no operand but one that may be.
+            unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
             turn.finish();
             Ok(())
         } else if turn.size() > 1 && bytes >= least && reads_anywhere(&turn) {
@@ -103,6 +105,7 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
 /// Everybody combines everything.
 async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
     let pieces = Pieces::new(&turn, op, input.len())?;
+    let aside = must_set_aside(&turn, input, output);
     // With more than one slot, the next piece is on its way to the others while this one is combined.
     let ahead = u32::from(turn.depth() > 1);
     let mut put = 0;
@@ -118,8 +121,11 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
         }
         all_wrote(&turn, step + 1).await?;
         let (at, count) = pieces.get(step);
-        let operand = |m| turn.slot(m, step).cast_const();
-        // SAFETY: published; the output is in nobody's slot.
+        let operand = |m| match m == turn.me() && !aside {
+            true => input.ptr().wrapping_add(at).cast_const(),
+            false => turn.slot(m, step).cast_const(),
+        };
+        // SAFETY: published; the output is in nobody's slot, and no operand but one that may be.
         unsafe { fold(op, turn.size(), count, operand, output.ptr().wrapping_add(at)) };
         if step + turn.depth() < pieces.steps {
             turn.acknowledge(step + 1);

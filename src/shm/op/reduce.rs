@@ -62,8 +62,9 @@ pub fn reduce<C: Combine>(
     }
 }
 
-/// Whether the combination would begin to write the output before it has read the caller's operand.
-fn must_set_aside(turn: &Turn<'_>, input: Span, output: Span) -> bool {
+/// Whether the combination would begin to write the output before it has read the caller's operand. Unless it does, that is taken from the input, not
+/// from the caller's own room: who reads a line that another core has written may take it away altogether, and it would have to be fetched back.
+pub(super) fn must_set_aside(turn: &Turn<'_>, input: Span, output: Span) -> bool {
     input.ptr() == output.ptr() && turn.me() + 2 < turn.size()
 }
 

@@ -29,8 +29,10 @@ pub async fn reduce_scatter<C: Combine>(
         unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
         turn.publish(1);
         all_wrote_room(&turn, bytes).await?;
-        let operand = |m| turn.room(m, bytes).wrapping_add(start * size).cast_const();
-        // SAFETY: all have published; the output is in nobody's room.
+        // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of Reduce).
+        let own = if input.ptr() == output.ptr() { turn.room(me, bytes) } else { input.ptr() };
+        let operand = |m| if m == me { own } else { turn.room(m, bytes) }.wrapping_add(start * size).cast_const();
+        // SAFETY: all have published; the output is no operand.
         unsafe { fold(op, members, mine, operand, output.ptr()) };
         turn.finish();
         return Ok(());

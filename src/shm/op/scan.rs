@@ -31,8 +31,10 @@ pub async fn scan<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Sp
     }
     let operands = if exclusive { me } else { me + 1 };
     if operands > 0 {
-        // SAFETY: published; the output is in nobody's room.
-        unsafe { fold(op, operands, input.len(), |m| turn.room(m, bytes).cast_const(), output.ptr()) };
+        // One's own operand, if it is one, is the last: the output may be the input.
+        let operand = |m| if m == me { input.ptr() } else { turn.room(m, bytes) }.cast_const();
+        // SAFETY: published; the output is in nobody's room, and no operand but the last.
+        unsafe { fold(op, operands, input.len(), operand, output.ptr()) };
     }
     turn.finish();
     Ok(())
