@@ -1,36 +1,45 @@
 #!/bin/bash
 # The shared-memory protocol under the model checker; then the same with the source broken on purpose, one place at a time: the
-# models must notice each.
+# model named beside each change must notice it.
 #
 #   ci/test-loom.sh             all
 #   ci/test-loom.sh --models    without the broken copies
-#   ci/test-loom.sh --changes   only whether every change still finds its place in the source (a second)
+#   ci/test-loom.sh --changes   only whether every change still finds its place in the source, and its model (a second)
+#
+# Broken copies are built in a copy of the target folder, which goes with them. Cargo takes for fresh what was built after its
+# files were last written, wherever they lie: in a folder that both use, the source would be tested by what the last broken copy left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# name | file | sed expression
+# name | file | a model that notices it, in less than a second | sed expression
 mutants='
-relaxed publication     | src/shm/team/waking.rs | s/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/
-relaxed look            | src/shm/reach.rs       | s/self.word.load(Ordering::Acquire)/self.word.load(Ordering::Relaxed)/
-no look before sleeping | src/shm/team/waking.rs | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(1, Ordering::Relaxed);/; s/^        asleep.store(1, Ordering::Relaxed);//
-no fence at the writer  | src/shm/team/waking.rs | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
-line not awaited        | src/shm/turn.rs        | s/(self.op.wrapping_sub(LINES as u32 - 1), 0)/(self.op.wrapping_sub(LINES as u32), 0)/
-old answer taken        | src/shm/turn/asking.rs | s/now != before \&\& self.whom/self.whom/
-answered twice          | src/shm/turn/asking.rs | s/desk.answered.is_none()/true/
-relaxed question        | src/shm/turn/asking.rs | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/
-slot not awaited        | src/shm/turn.rs        | s/word(self.op, before + 1)/word(self.op, before)/
+relaxed publication     | src/shm/team/waking.rs | a_payload_arrives_with_its_flag                 | s/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/
+relaxed look            | src/shm/reach.rs       | a_payload_arrives_with_its_flag                 | s/self.word.load(Ordering::Acquire)/self.word.load(Ordering::Relaxed)/
+no look before sleeping | src/shm/team/waking.rs | no_wake_up_is_lost_at_the_end_of_an_operation   | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(1, Ordering::Relaxed);/; s/^        asleep.store(1, Ordering::Relaxed);//
+no fence at the writer  | src/shm/team/waking.rs | no_wake_up_is_lost                              | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
+line not awaited        | src/shm/turn.rs        | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(LINES as u32 - 1), 0)/(self.op.wrapping_sub(LINES as u32), 0)/
+old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
+answered twice          | src/shm/turn/asking.rs | two_ask_each_other                              | s/desk.answered.is_none()/true/
+relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/
+slot not awaited        | src/shm/turn.rs        | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
 '
-# Each line of the table that has a file, as name, file and change.
+# Each line of the table that has a file, as name, file, model and change.
 each_mutant() {
-    while IFS='|' read -r name file change; do
-        [ -z "${file:-}" ] || printf '%s\t%s\t%s\n' "$(sed 's/ *$//' <<<"$name")" "$(tr -d ' ' <<<"$file")" "$change"
+    while IFS='|' read -r name file model change; do
+        [ -z "${file:-}" ] ||
+            printf '%s\t%s\t%s\t%s\n' "$(sed 's/ *$//' <<<"$name")" "$(tr -d ' ' <<<"$file")" "$(tr -d ' ' <<<"$model")" "$change"
     done <<<"$mutants"
 }
 
+models=$(grep -A 1 '^#\[test\]' tests/loom/protocol.rs)
 lost=0
-while IFS=$'\t' read -r name file change; do
+while IFS=$'\t' read -r name file model change; do
     if [ ! -f "$file" ] || sed "$change" "$file" | cmp -s "$file" -; then
         echo "mutant '$name' changes nothing in $file: adapt the table of ci/test-loom.sh to the source" >&2
+        lost=$((lost + 1))
+    fi
+    if ! grep -q "^fn $model() {" <<<"$models"; then
+        echo "mutant '$name': no model is called '$model': adapt the table of ci/test-loom.sh to tests/loom" >&2
         lost=$((lost + 1))
     fi
 done < <(each_mutant)
@@ -42,23 +51,51 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/loom
 timeout 600 cargo test --quiet --release --test loom
 [ "${1:-}" != --models ] || exit 0
 
-copy=$(mktemp -d)
-trap 'rm -rf "$copy"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+copy=$scratch/source log=$scratch/log
+mkdir "$copy"
 cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf ompi-glue "$copy"
+cp -a "$CARGO_TARGET_DIR" "$scratch/target"
+# Only what a change affects is compiled again.
+export CARGO_TARGET_DIR=$scratch/target CARGO_INCREMENTAL=1
+
+# Builds the copy and prints where the program is; fails where it is not of the copy as it is now.
+build() {
+    local built ended=0
+    built=$(cd "$copy" && timeout 600 cargo build --quiet --release --test loom --message-format=json 2>"$log") || ended=$?
+    [ "$ended" -ne 124 ] || echo "cargo was not through in 600 s" >>"$log"
+    [ "$ended" -eq 0 ] || return 1
+    if ! grep '"name":"coll_rust"' <<<"$built" | grep -q '"fresh":false'; then
+        echo "cargo has not built it anew" >"$log"
+        return 1
+    fi
+    sed -n 's/.*"name":"loom".*"executable":"\([^"]*\)".*/\1/p' <<<"$built"
+}
+
 missed=0
-while IFS=$'\t' read -r name file change; do
+while IFS=$'\t' read -r name file model change; do
     sed "$change" "$file" >"$copy/$file"
-    if ! (cd "$copy" && timeout 300 cargo build --quiet --release --test loom 2>/dev/null); then
-        echo "mutant '$name' does not compile" >&2
-        missed=$((missed + 1))
+    ended=0 verdict=
+    if ! program=$(build); then
+        tail -n 20 "$log" >&2
+        verdict="could not be built"
     else
-        ended=0
-        (cd "$copy" && timeout 300 cargo test --quiet --release --test loom >/dev/null 2>&1) || ended=$?
-        case $ended in
-        0) echo "mutant '$name' was not noticed" >&2 && missed=$((missed + 1)) ;;
-        124) echo "mutant '$name': the models were not through in 300 s" >&2 && missed=$((missed + 1)) ;;
-        *) echo "mutant '$name' noticed" ;;
-        esac
+        timeout 300 "$program" --exact "loom::protocol::$model" >"$log" 2>&1 || ended=$?
+        if ! grep -qx 'running 1 test' "$log"; then
+            tail -n 20 "$log" >&2
+            verdict="$model did not run"
+        elif [ "$ended" -eq 0 ]; then
+            verdict="not noticed by $model"
+        elif [ "$ended" -eq 124 ]; then
+            verdict="$model was not through in 300 s"
+        fi
+    fi
+    if [ -z "$verdict" ]; then
+        echo "mutant '$name' noticed"
+    else
+        echo "mutant '$name': $verdict" >&2
+        missed=$((missed + 1))
     fi
     cp "$file" "$copy/$file"
 done < <(each_mutant)
