@@ -76,9 +76,15 @@ pub struct Group {
 
 /// The operations.
 pub const GROUPS: [Group; 3] = [
-    Group { operations: "bcast, gather, scatter", ways: &[Way::OneQueue, Way::OneRead, Way::OneDivided] },
-    Group { operations: "allgather, alltoall", ways: &[Way::BothQueue, Way::BothRead] },
-    Group { operations: "allreduce", ways: &[Way::CombineAll, Way::CombineShared, Way::CombineDirect] },
+    Group {
+        operations: "bcast, gather, scatter",
+        ways: &[Way::OneQueue, Way::OneOwned, Way::OneRead, Way::OneDivided],
+    },
+    Group { operations: "allgather, alltoall", ways: &[Way::BothQueue, Way::BothOwned, Way::BothRead] },
+    Group {
+        operations: "allreduce",
+        ways: &[Way::CombineAll, Way::CombineOwned, Way::CombineShared, Way::CombineDirect],
+    },
 ];
 
 /// What a group's operations of a size cannot take less than.
@@ -163,16 +169,20 @@ pub(crate) mod tests {
             found(Way::OneQueue, 8, Cut::Lines, 0.15e-6),
             found(Way::OneQueue, 64, Cut::Lines, 0.2e-6),
             found(Way::OneRead, 64, Cut::Whole, 1e-6),
+            found(Way::OneQueue, 4096, Cut::Lines, 1.1e-6),
+            found(Way::OneOwned, 4096, Cut::Pieces(4096), 0.9e-6),
             found(Way::OneQueue, 65536, Cut::Pieces(8192), 9e-6),
             found(Way::OneRead, 65536, Cut::Whole, 8e-6),
             found(Way::OneDivided, 65536, Cut::Whole, 7e-6),
             found(Way::BothQueue, 65536, Cut::Whole, 1e-9),
         ];
-        let floors = floors(&GROUPS[0], &all, &BASICS, &[8, 64, 65536]);
+        let floors = floors(&GROUPS[0], &all, &BASICS, &[8, 64, 4096, 65536]);
         let got: Vec<(usize, Option<Way>)> = floors.iter().map(|f| (f.bytes, f.way)).collect();
-        assert_eq!(got, [(8, None), (64, Some(Way::OneQueue)), (65536, Some(Way::OneDivided))]);
+        let expected =
+            [(8, None), (64, Some(Way::OneQueue)), (4096, Some(Way::OneOwned)), (65536, Some(Way::OneDivided))];
+        assert_eq!(got, expected);
         let times: Vec<f64> = floors.iter().map(|f| (f.time * 1e9).round()).collect();
-        assert_eq!(times, [100.0, 200.0, 7000.0]);
+        assert_eq!(times, [100.0, 200.0, 900.0, 7000.0]);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use super::ground::{Flag, Ground, RING};
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// A message of `bytes` in pieces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pieces {
@@ -30,12 +33,21 @@ impl Pieces {
 
     /// Bytes of a slot: whole lines.
     fn slot(self) -> usize {
-        self.piece.next_multiple_of(64)
+        self.piece.next_multiple_of(LINE)
     }
 
     /// Where piece number `n`, counted since the beginning, lies in the ring.
     fn place(self, n: u64) -> usize {
         (n % self.slots()) as usize * self.slot()
+    }
+
+    /// The lines of the ring that a message takes whose first piece is number `n`: where each begins. A message longer than the ring takes all.
+    fn lines(self, n: u64) -> impl Iterator<Item = usize> {
+        let pieces = 0..self.count().min(self.slots() as usize);
+        pieces.flat_map(move |i| {
+            let place = self.place(n + i as u64);
+            (place..place + self.part(i).1).step_by(LINE)
+        })
     }
 }
 
@@ -43,6 +55,17 @@ impl Ground {
     /// Waits until nothing is in this rank's ring, so that the next call knows it without looking.
     pub fn emptied(&self) {
         self.freed.set(self.await_flag(Flag::Took, self.count(Flag::Wrote)));
+    }
+
+    /// The same, and takes the lines of the next message's slots back into this core's cache. The peer has read them, so its core holds them too. Stores
+    /// become visible in order: a flag would wait until every line before it has been given back.
+    pub fn own_slots(&self, pieces: Pieces) {
+        self.emptied();
+        for at in pieces.lines(self.count(Flag::Wrote)) {
+            let line = self.ring(self.me, at);
+            // SAFETY: within this rank's ring, which nobody reads while it is empty. A store of what it holds anyway.
+            unsafe { line.write_volatile(line.read_volatile()) };
+        }
     }
 
     /// Rank 0 copies in, rank 1 copies out.
@@ -235,6 +258,24 @@ mod tests {
             let places: Vec<usize> = (0..pieces.slots()).map(|n| pieces.place(n)).collect();
             assert!(places.windows(2).all(|p| p[1] - p[0] >= piece) && places[places.len() - 1] + piece <= RING);
             assert_eq!(pieces.place(pieces.slots()), 0);
+        }
+    }
+
+    #[test]
+    fn lines_are_those_that_the_pieces_touch() {
+        for (bytes, piece) in [(8, 8), (4096, 4096), (10_000, 4096), (100, 64), (RING, 65536), (2 * RING, 32768)] {
+            let pieces = Pieces { bytes, piece };
+            for first in [0, 5, pieces.slots() - 1] {
+                let mut touched = vec![false; RING / LINE];
+                for i in 0..pieces.count() {
+                    let at = pieces.place(first + i as u64);
+                    touched[at / LINE..(at + pieces.part(i).1).div_ceil(LINE)].fill(true);
+                }
+                let mut lines: Vec<usize> = pieces.lines(first).collect();
+                lines.sort_unstable();
+                let expected = (0..RING / LINE).filter(|line| touched[*line]).map(|line| line * LINE);
+                assert_eq!(lines, expected.collect::<Vec<_>>(), "{pieces:?} from piece {first}");
+            }
         }
     }
 

@@ -8,14 +8,17 @@ use crate::report::units::{bytes, time};
 /// A column of the table of ways: its way, heading and width.
 type Column = (Way, &'static str, usize);
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 12] = [
     (Way::Copy, "copy", 13),
     (Way::OneQueue, "one way: queue", 19),
+    (Way::OneOwned, "one way: owned", 17),
     (Way::OneRead, "one way: read", 13),
     (Way::OneDivided, "one way: divided", 16),
     (Way::BothQueue, "exchange: queue", 19),
+    (Way::BothOwned, "exchange: owned", 17),
     (Way::BothRead, "exchange: read", 14),
     (Way::CombineAll, "combine: all", 19),
+    (Way::CombineOwned, "combine: owned", 17),
     (Way::CombineShared, "combine: shared", 18),
     (Way::CombineDirect, "combine: direct", 18),
 ];

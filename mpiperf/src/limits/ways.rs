@@ -25,16 +25,22 @@ pub enum Way {
     Copy,
     /// Rank 0 copies in, rank 1 out.
     OneQueue,
+    /// The same, by slots that the writer's core has taken back before.
+    OneOwned,
     /// Rank 1 reads rank 0's memory.
     OneRead,
     /// Rank 1 reads one half, rank 0 writes the other.
     OneDivided,
     /// Both copy in and out.
     BothQueue,
+    /// The same, by slots that their writers' cores have taken back before.
+    BothOwned,
     /// Both read from each other's memory.
     BothRead,
     /// Both copy in and add all that the other one copied in.
     CombineAll,
+    /// The same, by slots that their writers' cores have taken back before.
+    CombineOwned,
     /// Both add one half and copy the other.
     CombineShared,
     /// Both read and add one half, and write the sums to the other one's memory.
@@ -58,14 +64,17 @@ const PIECES: [usize; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
 impl Way {
     /// The ways that are measured at each size, in the order of the table.
-    pub const SIZED: [Way; 9] = [
+    pub const SIZED: [Way; 12] = [
         Way::Copy,
         Way::OneQueue,
+        Way::OneOwned,
         Way::OneRead,
         Way::OneDivided,
         Way::BothQueue,
+        Way::BothOwned,
         Way::BothRead,
         Way::CombineAll,
+        Way::CombineOwned,
         Way::CombineShared,
         Way::CombineDirect,
     ];
@@ -75,12 +84,22 @@ impl Way {
         matches!(self, Way::OneRead | Way::OneDivided | Way::BothRead | Way::CombineDirect)
     }
 
+    /// Whether a rank takes its slots back before a call. Lines always are.
+    fn takes_back(self, rank: usize) -> bool {
+        match self {
+            Way::OneOwned => rank == 0,
+            Way::BothOwned | Way::CombineOwned => true,
+            _ => false,
+        }
+    }
+
     /// The ways to cut a message of `bytes` that are tried.
     pub fn cuts(self, bytes: usize) -> Vec<Cut> {
         let mut cuts = Vec::new();
         match self {
             Way::OneQueue | Way::BothQueue | Way::CombineAll if bytes <= lines::LONGEST => cuts.push(Cut::Lines),
             Way::OneQueue | Way::BothQueue | Way::CombineAll | Way::CombineShared | Way::CombineDirect => {}
+            Way::OneOwned | Way::BothOwned | Way::CombineOwned => {}
             _ => return vec![Cut::Whole],
         }
         let fitting = PIECES.iter().filter(|piece| **piece <= bytes).copied();
@@ -113,9 +132,9 @@ impl Trial {
         match self.way {
             Way::Empty | Way::PingPong => (false, false),
             Way::Copy => (true, false),
-            Way::Owned | Way::OneQueue | Way::OneRead | Way::OneDivided => (false, reader),
-            Way::BothQueue | Way::BothRead => (false, true),
-            Way::CombineAll | Way::CombineShared | Way::CombineDirect => (true, true),
+            Way::Owned | Way::OneQueue | Way::OneOwned | Way::OneRead | Way::OneDivided => (false, reader),
+            Way::BothQueue | Way::BothOwned | Way::BothRead => (false, true),
+            Way::CombineAll | Way::CombineOwned | Way::CombineShared | Way::CombineDirect => (true, true),
         }
     }
 
@@ -135,6 +154,9 @@ impl Case for Trial {
         }
         match self.cut {
             Cut::Lines => ground.own_lines(self.bytes),
+            Cut::Pieces(piece) if self.way.takes_back(ground.me) => {
+                ground.own_slots(Pieces { bytes: self.bytes, piece });
+            }
             Cut::Pieces(_) => ground.emptied(),
             Cut::Whole => {}
         }
@@ -155,9 +177,9 @@ impl Case for Trial {
             (Way::Owned | Way::OneQueue, Cut::Lines) => ground.lines_one_way(bytes),
             (Way::BothQueue, Cut::Lines) => ground.lines_exchange(bytes, false),
             (Way::CombineAll, Cut::Lines) => ground.lines_exchange(bytes, true),
-            (Way::OneQueue, Cut::Pieces(piece)) => ground.one_way(Pieces { bytes, piece }),
-            (Way::BothQueue, Cut::Pieces(piece)) => ground.exchange(Pieces { bytes, piece }),
-            (Way::CombineAll, Cut::Pieces(piece)) => ground.combine_all(Pieces { bytes, piece }),
+            (Way::OneQueue | Way::OneOwned, Cut::Pieces(piece)) => ground.one_way(Pieces { bytes, piece }),
+            (Way::BothQueue | Way::BothOwned, Cut::Pieces(piece)) => ground.exchange(Pieces { bytes, piece }),
+            (Way::CombineAll | Way::CombineOwned, Cut::Pieces(piece)) => ground.combine_all(Pieces { bytes, piece }),
             (Way::CombineShared, Cut::Pieces(piece)) => ground.combine_shared(Pieces { bytes, piece }),
             (Way::CombineDirect, Cut::Pieces(piece)) => ground.combine_direct(Pieces { bytes, piece })?,
             (way, cut) => return Err(Error::Measure(format!("{way:?} is not done by {cut:?}"))),
@@ -222,9 +244,27 @@ mod tests {
     fn cuts() {
         assert_eq!(Way::OneQueue.cuts(8), [Cut::Lines, Cut::Pieces(8)]);
         assert_eq!(Way::CombineShared.cuts(8), [Cut::Pieces(8)]);
+        for (owned, queue) in
+            [(Way::OneOwned, Way::OneQueue), (Way::BothOwned, Way::BothQueue), (Way::CombineOwned, Way::CombineAll)]
+        {
+            let pieces =
+                |way: Way, bytes| way.cuts(bytes).into_iter().filter(|cut| *cut != Cut::Lines).collect::<Vec<_>>();
+            for bytes in [8, 4096, 16384, 1 << 20] {
+                assert_eq!(owned.cuts(bytes), pieces(queue, bytes));
+            }
+        }
         assert_eq!(Way::BothQueue.cuts(16384), [4096, 8192, 16384].map(Cut::Pieces));
         assert_eq!(Way::CombineAll.cuts(1 << 20).len(), PIECES.len());
         assert_eq!((Way::Copy.cuts(1 << 20), Way::OneDivided.cuts(8)), (vec![Cut::Whole], vec![Cut::Whole]));
+    }
+
+    #[test]
+    fn who_writes_takes_back() {
+        let who = |way: Way| [0, 1].map(|rank| way.takes_back(rank));
+        assert_eq!(who(Way::OneOwned), [true, false]);
+        assert!([Way::BothOwned, Way::CombineOwned].iter().all(|way| who(*way) == [true, true]));
+        let others = Way::SIZED.iter().filter(|way| who(**way) == [false, false]);
+        assert_eq!(others.count(), Way::SIZED.len() - 3);
     }
 
     #[test]
