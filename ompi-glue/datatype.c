@@ -226,7 +226,7 @@ void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t coun
 void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right, void *out, size_t count,
                        struct ompi_datatype_t *dtype)
 {
-    if (count <= INT_MAX) {
+    if (count <= INT_MAX) { /* as a rule: without a look at the extent */
         ompi_3buff_op_reduce(op, (void *) left, (void *) right, out, (int) count, dtype);
         return;
     }
