@@ -78,6 +78,13 @@ pub fn drive<'t>(future: impl Future<Output = Result<()>>, team: impl Fn() -> Op
             continue;
         };
         note_messages(team);
+        if !team.waits_for_one_word() {
+            // Progress may bring a message, which is looked at before the core goes to others.
+            team.pause(&mut patience);
+            // SAFETY: nothing is borrowed or locked here.
+            unsafe { glue::cr_progress() };
+            continue;
+        }
         if team.is_progress_due(&patience) {
             // SAFETY: as above.
             unsafe { glue::cr_progress() };

@@ -214,7 +214,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                     Way::Nothing => "shared memory: the processes cannot read each other's (each says why)",
                 });
             }
-            let team = Team::new(Box::new(group), config(shm, size, crowded, among));
+            let team = Team::new(Box::new(group), config(shm, size, among, (crowded, yields)));
             let missing = times::begin(&team, shm, way, measured);
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
@@ -228,8 +228,8 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     Ok(None)
 }
 
-/// The sizes and ways of a team; `among` other nodes, or all there is.
-fn config(shm: &Shm, members: usize, crowded: bool, among: bool) -> Config {
+/// The sizes and ways of a team; `among` other nodes, or all there is; whether its processes take turns, and whether progress gives the core away.
+fn config(shm: &Shm, members: usize, among: bool, (crowded, yields): (bool, bool)) -> Config {
     let built_in = Config::default();
     // Many processes have many queues, which come out of one limit for the node.
     let fragments = match members {
@@ -245,7 +245,7 @@ fn config(shm: &Shm, members: usize, crowded: bool, among: bool) -> Config {
         fragment: shm.fragment_size.unwrap_or(built_in.fragment),
         fragments: shm.fragments.unwrap_or(fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
-        waiting: Waiting { mode, crowded, ..built_in.waiting },
+        waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
         shared_work_min,
         ..built_in
     }

@@ -58,13 +58,15 @@ pub struct Waiting {
     pub mode: Mode,
     /// There are more processes than cores that they may use.
     pub crowded: bool,
+    /// Progress elsewhere gives the core away where it finds nothing (`mpi_yield_when_idle`).
+    pub yields: bool,
     /// Looks at a word within one poll of a blocking operation.
     pub spin: u32,
 }
 
 impl Default for Waiting {
     fn default() -> Waiting {
-        Waiting { mode: Mode::Auto, crowded: false, spin: 500 }
+        Waiting { mode: Mode::Auto, crowded: false, yields: false, spin: 500 }
     }
 }
 
@@ -127,6 +129,15 @@ impl Patience {
         Self::after(self.0, waiting)
     }
 
+    /// The same for one who waits for more than one word, or for messages, and makes progress next: it does not sleep, and where progress gives the core
+    /// away by itself, once is enough.
+    pub fn next_before_progress(&mut self, waiting: &Waiting) -> Pause {
+        match self.next(waiting) {
+            Pause::Yield | Pause::Sleep if !waiting.yields => Pause::Yield,
+            _ => Pause::None,
+        }
+    }
+
     /// What to do after so many.
     fn after(vain: u32, waiting: &Waiting) -> Pause {
         match waiting.mode {
@@ -153,10 +164,28 @@ mod tests {
     }
 
     #[test]
+    fn before_progress_the_core_is_given_away_once() {
+        for mode in [Mode::Auto, Mode::Spin, Mode::Yield, Mode::Block] {
+            for (crowded, yields) in [(false, false), (false, true), (true, false), (true, true)] {
+                let waiting = Waiting { mode, crowded, yields, spin: 0 };
+                let [mut alone, mut before] = [Patience::default(); 2];
+                for _ in 0..300 {
+                    let expected = match alone.next(&waiting) {
+                        Pause::None => Pause::None,
+                        _ if yields => Pause::None,
+                        _ => Pause::Yield,
+                    };
+                    assert_eq!(before.next_before_progress(&waiting), expected, "{waiting:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn only_who_may_sleep_does() {
         for mode in [Mode::Auto, Mode::Spin, Mode::Yield, Mode::Block] {
             for crowded in [false, true] {
-                let waiting = Waiting { mode, crowded, spin: 0 };
+                let waiting = Waiting { mode, crowded, yields: false, spin: 0 };
                 let mut patience = Patience::default();
                 let mut slept = false;
                 let mut idle = 0;

@@ -13,7 +13,7 @@ use std::time::Duration;
 const FIRST: u32 = u32::MAX - 1;
 
 fn config(fragments: usize, sets: usize, mode: Mode) -> Config {
-    let waiting = Waiting { mode, crowded: false, spin: 1 };
+    let waiting = Waiting { mode, crowded: false, yields: false, spin: 1 };
     Config {
         fragment: 64,
         fragments,

@@ -99,7 +99,7 @@ pub fn elements(data: &mut Vec<u8>, size: usize) -> Span {
 
 /// Settings that depend on the seed: tiny fragments, so that there are many rounds, and numbers near their wrap-around.
 pub fn config(rng: &mut Rng) -> Config {
-    let waiting = Waiting { mode: Mode::Block, crowded: rng.chance(128), spin: 1 + rng.below(2) as u32 };
+    let waiting = Waiting { mode: Mode::Block, crowded: rng.chance(128), yields: false, spin: 1 + rng.below(2) as u32 };
     let sets = [1, 2, 2, 4, 8][rng.below(5)];
     Config {
         fragment: [64, 128, 192, 512][rng.below(4)],

@@ -35,7 +35,8 @@ pub fn settings(size: usize, rng: &mut Rng) -> Config {
     // Only who gives the core away makes progress where others are waiting for it.
     let mode = [Mode::Auto, Mode::Yield, Mode::Block, Mode::Spin][rng.below(if size == 2 { 4 } else { 3 })];
     let looks = if cfg!(miri) { 3 } else { 200 };
-    let waiting = Waiting { mode, crowded: size > 2 || rng.chance(128), spin: 1 + rng.below(looks) as u32 };
+    let waiting =
+        Waiting { mode, crowded: size > 2 || rng.chance(128), yields: false, spin: 1 + rng.below(looks) as u32 };
     Config { waiting, ..config(rng) }
 }
 

@@ -56,21 +56,28 @@ impl Team {
         self.awaited.count.store(count.saturating_add(2), Ordering::Relaxed);
     }
 
-    /// Whether the executor of a blocking operation has to make progress elsewhere after a poll that found nothing, before it [pauses](Team::pause).
-    pub fn is_progress_due(&self, patience: &Patience) -> bool {
-        // Who waits for messages too gets them no other way.
-        self.awaited.count.load(Ordering::Relaxed) != 1 || patience.is_progress_due(&self.config.waiting)
+    /// Whether what was polled since the last pause, in vain, waits for exactly one word and no messages. If not, the executor of a blocking operation
+    /// makes progress after each [pause](Team::pause): who waits for messages gets them no other way.
+    pub fn waits_for_one_word(&self) -> bool {
+        self.awaited.count.load(Ordering::Relaxed) == 1
     }
 
-    /// What the executor of a blocking operation does after each poll that found nothing (and after it has made progress elsewhere, if that was due): nothing, give the core away, or sleep for at most 1 ms. It sleeps only if exactly one wait was polled since the last
-    /// call: an operation with several lanes waits for whichever comes first, and one that waits for a message not at all.
+    /// Whether one who waits for one word has to make progress elsewhere before it [pauses](Team::pause).
+    pub fn is_progress_due(&self, patience: &Patience) -> bool {
+        patience.is_progress_due(&self.config.waiting)
+    }
+
+    /// What the executor of a blocking operation does after each poll that found nothing: nothing, give the core away, or sleep for at most 1 ms. It sleeps
+    /// only if exactly one wait was polled since the last call: an operation with several lanes waits for whichever comes first, and one that waits for a
+    /// message not at all. That one leaves the core to progress, where that gives it away by itself: a second time would be a turn of all others more.
     pub fn pause(&self, patience: &mut Patience) {
         let count = self.awaited.count.load(Ordering::Relaxed);
         self.awaited.count.store(0, Ordering::Relaxed);
-        match patience.next(&self.config.waiting) {
+        let waiting = &self.config.waiting;
+        match if count == 1 { patience.next(waiting) } else { patience.next_before_progress(waiting) } {
             Pause::None => {}
-            Pause::Sleep if count == 1 => self.sleep(),
-            Pause::Yield | Pause::Sleep => yield_now(),
+            Pause::Sleep => self.sleep(),
+            Pause::Yield => yield_now(),
         }
     }
 
