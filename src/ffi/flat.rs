@@ -83,6 +83,7 @@ pub(super) fn whole(comm: &Comm, call: &Call) -> Result<Whole> {
         operation: call.kind,
         members: comm.size() as usize,
         shape: comm.plan(call.kind, false, None).map_err(Error::Mpi)?.shape,
+        shared: comm.is_shared_in_nodes() && comm.levels(call.kind).is_auto(),
         block: call.block(),
         bytes: call.bytes(),
         commutative: call.commutative,

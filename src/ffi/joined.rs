@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::comm::{Comm, PlanRef};
 use super::data::{HostBlocks, HostStream};
+use super::flat::whole;
 use super::host::HostEndpoint;
 use super::kind::Kind;
 use super::operation::{Amount, UNSUPPORTED, job, needed};
@@ -17,7 +18,7 @@ use crate::hier::reduce_scatter::{self, Halves};
 use crate::hier::scan::Prefix;
 use crate::hier::{Job, alltoall, gather, inside, scan, scatter};
 use crate::pattern::lengths::Lengths;
-use crate::select::segment_size;
+use crate::select::{Facts, cost, segment_size};
 use crate::shm::node::Node;
 use crate::topo::{Level, LevelSpec, SWITCH_LAYERS};
 
@@ -113,13 +114,22 @@ fn rooted_segment(call: &Call) -> usize {
 pub async fn allgather(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let all = HostBlocks::new(needed(&call.receive)?);
-    let plan = plan(comm, call, true, false)?;
+    let whole = whole(comm, call)?;
+    let across = cost::is_across_nodes(&whole);
+    // Without groups between nodes and all; who knows of the switches is the communicator's own hierarchy.
+    let plan = plan(comm, call, !across, false)?;
+    let own_plan = comm.plan(call.kind, false, None).map_err(Error::Mpi)?;
+    let order = if across { comm.parts(&own_plan).leaders() } else { &[] };
     let bcast = &comm.config().bcast;
     let bytes = call.bytes().unwrap_or(usize::MAX);
-    let segment = segment_size(bcast.segment_size, bytes, comm.size() as usize, plan.shape, true);
+    let segment = match across {
+        true => usize::MAX,
+        false => segment_size(bcast.segment_size, bytes, comm.size() as usize, plan.shape, true),
+    };
     let job = job(ep, &plan, comm, moved(call, segment));
     let job = Job { node, window: job.window.min(BOTH_WAYS), ..job };
-    let specs = allgather::Specs { trees: &Tree::auto, exchange: &Exchange::auto, bcast: &bcast.algorithm };
+    let exchange = |facts: &Facts| if across { Exchange::RecursiveDoubling } else { Exchange::auto(facts) };
+    let specs = allgather::Specs { trees: &Tree::auto, exchange: &exchange, bcast: &bcast.algorithm, order };
     allgather::allgather(&job, comm.parts(&plan), &specs, own.as_ref(), &all).await
 }
 

@@ -82,6 +82,9 @@ pub struct Specs<'a, F, X> {
     pub exchange: &'a X,
     /// The way down.
     pub bcast: &'a Spec<Bcast>,
+    /// The members of the topmost group in the order of which a [`recursive_doubling`] joins first those whom a slow link is between; empty:
+    /// by rank.
+    pub order: &'a [Rank],
 }
 
 /// Gathers everybody's data in everybody's `into`. `own` is none where it lies there already. `job.groups` are led by the lowest ranks,
@@ -128,8 +131,7 @@ where
         let segment = Segment { job, lane, longest };
         if let Some(group) = top {
             let own = own.map(|own| Piece { stream: own, cut: cuts[me].clone() });
-            let blocks = Grouped { ep, blocks: &pieces, groups: parts.top() };
-            segment.meet(specs.exchange, group, own.as_ref(), &blocks).await?;
+            segment.meet(specs, group, parts.top(), own.as_ref(), &pieces).await?;
         }
         if whole {
             return segment.spread(specs.bcast, &pieces, Members::Circle { first: 0, count: size, size }).await;
@@ -170,20 +172,32 @@ struct Segment<'j, 'a, E> {
 
 impl<'a, E: Endpoint> Segment<'_, 'a, E> {
     /// Across the topmost group.
-    async fn meet<S: Stream, B: Blocks, X: Fn(&Facts) -> Exchange + Sync>(
+    async fn meet<S: Stream, B: Blocks, F, X: Fn(&Facts) -> Exchange + Sync>(
         &self,
-        exchange: &X,
+        specs: &Specs<'_, F, X>,
         group: &'a Group,
+        parts: &[Vec<usize>],
         own: Option<&S>,
-        blocks: &B,
+        pieces: &B,
     ) -> Result<()> {
-        let stage = self.job.stage(group, self.lane, phase::TOP);
-        match exchange(&self.job.facts(group, self.longest)).among(group.members.len()) {
+        let (job, ep) = (self.job, self.job.ep);
+        let stage = job.stage(group, self.lane, phase::TOP);
+        let blocks = &Grouped { ep, blocks: pieces, groups: parts };
+        match (specs.exchange)(&job.facts(group, self.longest)).among(group.members.len()) {
             Exchange::Linear => linear(&stage, own, blocks, POSTS).await,
             Exchange::Ring => ring(&stage, own, blocks).await,
             Exchange::NeighborExchange => neighbor_exchange(&stage, own, blocks).await,
-            Exchange::RecursiveDoubling => recursive_doubling(&stage, own, blocks).await,
             Exchange::Bruck => bruck(&stage, own, blocks).await,
+            Exchange::RecursiveDoubling if specs.order.is_empty() => recursive_doubling(&stage, own, blocks).await,
+            Exchange::RecursiveDoubling => {
+                let place = |rank: &Rank| group.members.binary_search(rank).unwrap_or_default();
+                let places: Vec<usize> = specs.order.iter().map(place).collect();
+                let groups: Vec<&[usize]> = places.iter().map(|&place| &parts[place][..]).collect();
+                let me = places.iter().position(|&place| place == group.me).unwrap_or_default();
+                let tag = Tag { lane: self.lane, phase: phase::TOP, level: group.level.index() };
+                let stage = Stage::new(ep, specs.order, me, tag);
+                recursive_doubling(&stage, own, &Grouped { ep, blocks: pieces, groups: &groups }).await
+            }
         }
     }
 

@@ -22,6 +22,7 @@ pub struct Parts {
     top: Vec<Vec<usize>>,
     order: Vec<usize>,
     across: Vec<[usize; 1]>,
+    leaders: Vec<Rank>,
 }
 
 impl Parts {
@@ -39,6 +40,7 @@ impl Parts {
         parts.top = top.iter().map(|part| numbers(part)).collect();
         parts.order = parts.top.concat();
         parts.across = hierarchy.across().into_iter().map(|rank| [rank as usize]).collect();
+        parts.leaders = hierarchy.leaders_across();
         parts
     }
 
@@ -57,7 +59,7 @@ impl Parts {
             let place = |rank: &usize| own.partition_point(|other| other < rank);
             of.places = of.ranks.iter().map(|part| part.iter().map(place).collect()).collect();
         }
-        Parts { groups: found, own, top: Vec::new(), order: Vec::new(), across: Vec::new() }
+        Parts { groups: found, own, top: Vec::new(), order: Vec::new(), across: Vec::new(), leaders: Vec::new() }
     }
 
     /// The ranks that the caller stands for, ascending: those below the groups that it leads, or itself.
@@ -78,6 +80,11 @@ impl Parts {
     /// All ranks, in the order of [`Hierarchy::across`]; empty where there is none.
     pub fn across(&self) -> &[[usize; 1]] {
         &self.across
+    }
+
+    /// The lowest ranks of all nodes, in the order of [`Hierarchy::leaders_across`]; empty where there is none.
+    pub fn leaders(&self) -> &[Rank] {
+        &self.leaders
     }
 
     /// Of a group's members the ranks within `range`.

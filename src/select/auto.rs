@@ -103,6 +103,7 @@ pub(super) fn scatter(whole: &Whole) -> Scatter {
 
 pub(super) fn allgather(whole: &Whole) -> Allgather {
     match whole.members {
+        _ if cost::is_across_nodes(whole) => Allgather::Hierarchical,
         _ if cost::is_side_by_side(whole) => Allgather::RecursiveDoubling,
         _ if cost::has_leaders(whole) => Allgather::Hierarchical,
         members if whole.bytes.is_some_and(|bytes| bytes <= FEW_STEPS) => match members.is_power_of_two() {

@@ -20,7 +20,7 @@ pub fn has_leaders(whole: &Whole) -> bool {
     whole.shape.nodes > 1 && !whole.shape.flat
 }
 
-/// Up to so many bytes in all, blocks of Allgather go side by side: measured (docs/measurements.md).
+/// Up to so many bytes in all, blocks of Allgather go side by side, or from node to node: measured (docs/measurements.md).
 const SIDE_BY_SIDE: usize = 128 << 10;
 
 /// Whether an allgather is [recursive doubling](crate::hier::allgather::side_by_side) over the whole communicator, where it is even: every step costs a rank one
@@ -28,6 +28,15 @@ const SIDE_BY_SIDE: usize = 128 << 10;
 /// large gains more from segments that are on all levels at once.
 pub fn is_side_by_side(whole: &Whole) -> bool {
     whole.shape.even && whole.bytes.is_some_and(|bytes| bytes <= SIDE_BY_SIDE)
+}
+
+/// Whether the leaders of all nodes are one group in an allgather, which goes [from the top down](crate::topo::Hierarchy::leaders_across): each has a
+/// message for each step between nodes, and the others none. Two steps within the node, which cost little through shared memory.
+pub fn is_across_nodes(whole: &Whole) -> bool {
+    has_leaders(whole)
+        && whole.shape.even_nodes
+        && whole.shared
+        && whole.bytes.is_some_and(|bytes| bytes <= SIDE_BY_SIDE)
 }
 
 /// Whether the blocks of Gather or Scatter go through leaders: the root has a message for each node and not for each process, and a
@@ -60,14 +69,15 @@ pub fn is_exchanged_through_leaders(whole: &Whole, block: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::select::Operation;
+    use crate::select::{Allgather, Operation};
     use crate::topo::Shape;
 
     fn whole(nodes: usize, each: usize, block: usize) -> Whole {
         Whole {
             operation: Operation::Alltoall,
             members: nodes * each,
-            shape: Shape { nodes, flat: nodes == 1 || each == 1, crowded: false, even: false },
+            shape: Shape { nodes, flat: nodes == 1 || each == 1, crowded: false, even: false, even_nodes: false },
+            shared: true,
             block: Some(block),
             bytes: Some(nodes * each * block),
             commutative: true,
@@ -101,6 +111,24 @@ mod tests {
         };
         assert!(even(4 << 10, true) && !even(4 << 10, false) && !even(256 << 10, true));
         assert!(!is_side_by_side(&Whole { bytes: None, ..whole(4, 2, 8) }));
+    }
+
+    #[test]
+    fn leaders_of_even_nodes_are_one_group_where_nodes_share_memory() {
+        let chosen = |edit: fn(&mut Whole)| {
+            let mut whole = whole(4, 2, 4 << 10);
+            (whole.shape.even, whole.shape.even_nodes) = (true, true);
+            edit(&mut whole);
+            (is_across_nodes(&whole), crate::select::auto::allgather(&whole))
+        };
+        let (leaders, each) = (Allgather::Hierarchical, Allgather::RecursiveDoubling);
+        assert_eq!(chosen(|_| ()), (true, leaders));
+        assert_eq!(chosen(|whole| whole.shape.even = false), (true, leaders));
+        assert_eq!(chosen(|whole| whole.shared = false), (false, each));
+        assert_eq!(chosen(|whole| (whole.shared, whole.shape.even) = (false, false)), (false, leaders));
+        assert_eq!(chosen(|whole| whole.shape.flat = true), (false, each));
+        assert!(!chosen(|whole| whole.shape.even_nodes = false).0 && !chosen(|whole| whole.bytes = None).0);
+        assert!(!chosen(|whole| whole.bytes = Some(SIDE_BY_SIDE + 1)).0);
     }
 
     #[test]

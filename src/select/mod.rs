@@ -79,6 +79,8 @@ pub struct Whole {
     pub members: usize,
     /// The shape of the communicator.
     pub shape: Shape,
+    /// Whether what stays within nodes may go through shared memory.
+    pub shared: bool,
     /// Bytes of a block; `None` where there are no blocks of one length.
     pub block: Option<usize>,
     /// Bytes of all data: of all blocks together, or of one process' vector; `None` where not all ranks know.
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn segments() {
-        let shape = Shape { nodes: 4, flat: false, crowded: false, even: false };
+        let shape = Shape { nodes: 4, flat: false, crowded: false, even: false, even_nodes: false };
         assert_eq!(segment_size(Some(0), 1 << 30, 8, shape, true), usize::MAX);
         assert_eq!(segment_size(Some(4096), 1 << 30, 8, shape, true), 4096);
         assert_eq!(segment_size(None, 100, 8, shape, true), usize::MAX);
@@ -187,12 +189,16 @@ mod tests {
                         Some(1 << 20),
                     ] {
                         let even = bits & 1 == 1 && members.is_power_of_two();
-                        let shape = Shape { nodes: 1 + (bits as usize & 1), flat: bits & 1 == 0, crowded: false, even };
+                        let nodes = 1 + (bits as usize & 1);
+                        let even_nodes = bits & 1 == 1 && members % 5 > 0;
+                        let shape = Shape { nodes, flat: bits & 1 == 0, crowded: false, even, even_nodes };
                         for &operation in A::OPERATIONS {
                             let (commutative, reproducible) = (bits & 2 == 0, bits & 4 == 0);
                             let block = size.filter(|_| operation.has_equal_blocks());
                             let bytes = size.map(|block: usize| block * members);
-                            let whole = Whole { operation, members, shape, block, bytes, commutative, reproducible };
+                            let shared = bits & 1 == 1 && members % 3 > 0;
+                            let whole =
+                                Whole { operation, members, shape, shared, block, bytes, commutative, reproducible };
                             let auto = Spec::<A>::AUTO.choose(&whole);
                             assert!(fits(auto, &whole), "{auto:?} {whole:?}");
                             if !chosen.contains(&auto) {

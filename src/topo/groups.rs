@@ -51,6 +51,9 @@ pub struct Shape {
     /// Whether it is on several nodes, and there are a power of two of members of the topmost group, of nodes below each, and of processes on
     /// each: see [`Hierarchy::across`].
     pub even: bool,
+    /// Whether it is on several nodes, which make groups, and there are a power of two of members of the topmost group, and of nodes below each:
+    /// see [`Hierarchy::leaders_across`].
+    pub even_nodes: bool,
 }
 
 /// The levels that count for a communicator and the caller's groups in them.
@@ -103,9 +106,10 @@ impl Hierarchy {
         };
         let cores = placement.hw.cores();
         let crowded = nodes == 1 && cores > 0 && placement.hosts.len() > cores;
-        let shape = Shape { nodes, flat, crowded, even: false };
+        let shape = Shape { nodes, flat, crowded, even: false, even_nodes: false };
         let mut hierarchy = Hierarchy { me, hosts: placement.hosts.clone(), local, levels, shape, tiers };
         hierarchy.shape.even = !hierarchy.across().is_empty();
+        hierarchy.shape.even_nodes = above.nodes && !hierarchy.leaders_across().is_empty();
         hierarchy
     }
 
@@ -177,6 +181,26 @@ impl Hierarchy {
     /// next ones the nodes below each, and the last ones the processes of a node. Every process finds the same. Empty where there is one node, and
     /// where any of the three numbers is not the same everywhere, or no power of two.
     pub fn across(&self) -> Vec<Rank> {
+        let parts = self.nodes_below();
+        let each = parts.first().and_then(|part| part.first()).map_or(0, Vec::len);
+        if !each.is_power_of_two() || parts.iter().flatten().any(|node| node.len() != each) {
+            return Vec::new();
+        }
+        let places = (0..each).flat_map(|place| (0..parts[0].len()).map(move |node| (node, place)));
+        places.flat_map(|(node, place)| parts.iter().map(move |part| part[node][place])).collect()
+    }
+
+    /// The lowest ranks of all nodes in an order in which recursive doubling goes from the top down: its first steps join the members of the topmost
+    /// group, the next ones the nodes below each. Every process finds the same. Empty where there is one node, and where either number
+    /// is not the same everywhere, or no power of two.
+    pub fn leaders_across(&self) -> Vec<Rank> {
+        let parts = self.nodes_below();
+        let nodes = 0..parts.first().map_or(0, Vec::len);
+        nodes.flat_map(|node| parts.iter().map(move |part| part[node][0])).collect()
+    }
+
+    /// The ranks of the nodes below each member of the topmost group, where both are a power of two, and the latter the same everywhere; else nothing.
+    fn nodes_below(&self) -> Vec<Vec<Vec<Rank>>> {
         let top = self.tiers.last().filter(|tier| tier.level > Level::Node && !tier.ranks && self.shape.nodes > 1);
         let Some(tier) = top else { return Vec::new() };
         let mut nodes = vec![Vec::new(); tier.child.len()];
@@ -184,20 +208,16 @@ impl Hierarchy {
             nodes[host as usize].push(rank);
         }
         let mut parts = vec![Vec::new(); tier.children.len()];
-        for (node, child) in nodes.iter().zip(&tier.child).filter(|(node, _)| !node.is_empty()) {
+        for (node, child) in nodes.into_iter().zip(&tier.child).filter(|(node, _)| !node.is_empty()) {
             if let Ok(part) = tier.children.binary_search(child) {
                 parts[part].push(node);
             }
         }
         parts.iter_mut().for_each(|part| part.sort_unstable());
         let count = parts.first().map_or(0, Vec::len);
-        let each = parts.first().and_then(|part| part.first()).map_or(0, |node| node.len());
-        let even = parts.iter().all(|part| part.len() == count && part.iter().all(|node| node.len() == each));
-        if !even || ![parts.len(), count, each].iter().all(|n| n.is_power_of_two()) {
-            return Vec::new();
-        }
-        let places = (0..each).flat_map(|place| (0..count).map(move |node| (node, place)));
-        places.flat_map(|(node, place)| parts.iter().map(move |part| part[node][place])).collect()
+        let even =
+            [parts.len(), count].iter().all(|n| n.is_power_of_two()) && parts.iter().all(|part| part.len() == count);
+        if even { parts } else { Vec::new() }
     }
 
     /// The levels that count, bottom to top. Those inside the node are the caller's node's own.

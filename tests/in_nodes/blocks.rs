@@ -155,7 +155,7 @@ impl Run<'_> {
                 let own = &call.stream(me, &contents[me]);
                 let all = call.blocks(me, &room(&contents, call.in_place.then_some(me)));
                 let exchange = |_: &Facts| [Exchange::Ring, Exchange::Linear, Exchange::Bruck][call.pick(2, 3)];
-                let specs = Specs { trees: tree, exchange: &exchange, bcast: &Spec::AUTO };
+                let specs = Specs { trees: tree, exchange: &exchange, bcast: &Spec::AUTO, order: &[] };
                 allgather(job, parts, &specs, (!call.in_place).then_some(own), &all).await?;
                 check(&all, &contents, &call, ep.rank());
             }

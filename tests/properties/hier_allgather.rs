@@ -5,7 +5,7 @@ use super::composition::{Choice, Found, lens, linear, trees};
 use super::data::UserStream;
 use super::job::{Machine, large_machine, levels, machine};
 use super::random::{Cut, config, parse, spec};
-use coll_rust::endpoint::{Endpoint, Tag};
+use coll_rust::endpoint::{Endpoint, Rank, Tag};
 use coll_rust::hier::allgather::{Exchange, Specs, allgather, side_by_side};
 use coll_rust::hier::gather::Tree;
 use coll_rust::hier::lanes::segments;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 fn run(
     machine: &Machine,
     found: &Found,
-    (choice, exchange, bcast): (&Choice, Exchange, &Spec<Bcast>),
+    (choice, exchange, bcast, order): (&Choice, Exchange, &Spec<Bcast>, &[Rank]),
     (segment, window): (usize, u8),
     lens: &[usize],
     seed: u64,
@@ -38,7 +38,7 @@ fn run(
         .collect();
     let cut = Cut { units: 0, segment, window, bytes: lens.iter().sum() };
     let exchange = |_: &Facts| exchange;
-    let specs = &Specs { trees: &choice.choose(), exchange: &exchange, bcast };
+    let specs = &Specs { trees: &choice.choose(), exchange: &exchange, bcast, order };
     let (streams_ref, into_ref, in_place_ref) = (&streams, &into, &in_place);
     let stats = World::new(machine.size() as u32).run_seed(seed, |ep| async move {
         let rank = ep.rank() as usize;
@@ -68,7 +68,7 @@ proptest! {
         let lens = lens(&mut Rng::new(seed ^ 1), machine.size(), equal);
         let segment = segment.max(lens.iter().sum::<usize>() / 20);
         let found = Found::new(&machine, &levels, false, None);
-        run(&machine, &found, (&choice, exchange, &bcast), (segment, window), &lens, seed);
+        run(&machine, &found, (&choice, exchange, &bcast, &[]), (segment, window), &lens, seed);
     }
 }
 
@@ -81,7 +81,7 @@ proptest! {
         let found = Found::new(&machine, &LevelSpec::Auto, false, None);
         let total: usize = lens.iter().sum();
         let segment = [9.max(total / 30), usize::MAX / 2][(seed / 2 % 2) as usize];
-        let stats = run(&machine, &found, (&choice, Exchange::Ring, &parse("knomial/3")), (segment, 3), &lens, seed);
+        let stats = run(&machine, &found, (&choice, Exchange::Ring, &parse("knomial/3"), &[]), (segment, 3), &lens, seed);
         let ranks: Vec<usize> = (0..machine.size()).collect();
         let mut expected = found.rooted(&lens, &ranks, &choice, false);
         let mut add = |level: Level, messages: usize, units: usize| {
@@ -131,7 +131,7 @@ fn hundreds_of_ranks() {
         let lens = lens(&mut Rng::new(seed), machine.size(), seed % 2 == 0);
         let found = Found::new(&machine, &LevelSpec::Auto, false, None);
         let choice = Choice(vec![Tree::Knomial(3); Level::COUNT]);
-        run(&machine, &found, (&choice, exchange, &Spec::AUTO), (500, 2), &lens, seed);
+        run(&machine, &found, (&choice, exchange, &Spec::AUTO, &[]), (500, 2), &lens, seed);
     }
 }
 
@@ -168,6 +168,52 @@ proptest! {
         let members = found.parts[0].top().len();
         prop_assert_eq!(units as usize, lens.iter().sum::<usize>() * (members - 1));
     }
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    /// Every leader has a message for each step between nodes, and each block crosses the topmost group once in each direction of a pair of members,
+    /// however many ranks the nodes have.
+    #[test]
+    fn leaders_go_from_the_top_down((parts, nodes) in (0..=2u32, 0..=2u32), choice in trees(), bcast in spec(), seed: u64) {
+        let (parts, nodes) = (1 << parts, 1 << nodes);
+        prop_assume!(parts * nodes > 1);
+        let mut rng = Rng::new(seed);
+        let counts: Vec<usize> = (0..parts * nodes).map(|_| 1 + rng.below(4)).collect();
+        let machine = Machine::on_switches(&mut rng, parts, &counts);
+        prop_assume!(counts.iter().any(|&count| count > 1));
+        let all = Found::new(&machine, &LevelSpec::Auto, false, None);
+        let order = all.parts[0].leaders();
+        prop_assert!(all.parts.iter().all(|parts| parts.leaders() == order));
+        let found = Found::new(&machine, &LevelSpec::parse("node").unwrap(), false, None);
+        let lens: Vec<usize> = (0..machine.size()).map(|_| 1 + rng.below(40)).collect();
+        let specs = (&choice, Exchange::RecursiveDoubling, &bcast, order);
+        let stats = run(&machine, &found, specs, (usize::MAX, 1), &lens, seed);
+        let leaders = parts * nodes;
+        prop_assert_eq!(stats.level(Level::Cluster.index()).messages as usize, leaders * leaders.ilog2() as usize);
+        let part = |rank: Rank| machine.hosts[rank as usize] as usize % parts;
+        let crossed = stats.pairs.iter().filter(|&(&(from, to), _)| part(from) != part(to));
+        let units: u64 = crossed.map(|(_, traffic)| traffic.units).sum();
+        prop_assert_eq!(units as usize, lens.iter().sum::<usize>() * (parts - 1));
+    }
+}
+
+#[test]
+fn only_even_nodes_have_an_order_of_leaders() {
+    let mut rng = Rng::new(7);
+    let mut order = |parts: usize, counts: &[usize], levels: &str| {
+        let machine = Machine::on_switches(&mut rng, parts, counts);
+        let found = machine.hierarchies(&LevelSpec::parse(levels).unwrap(), false);
+        let order = found[0].leaders_across();
+        assert!(found.iter().all(|other| other.leaders_across() == order));
+        assert!(found.iter().all(|other| other.shape().even_nodes != order.is_empty()));
+        order.len()
+    };
+    assert_eq!(order(2, &[3, 2, 1, 2], "auto"), 4);
+    assert_eq!(order(1, &[3, 2], "auto"), 2);
+    assert_eq!(order(2, &[3, 2, 1, 2], "none"), 0, "nodes do not count");
+    assert_eq!([order(2, &[1, 2, 3], "auto"), order(3, &[2; 6], "auto"), order(1, &[4], "auto")], [0; 3]);
 }
 
 #[test]

@@ -63,11 +63,16 @@ impl Machine {
 
     /// `parts` switches with `nodes` nodes each, and `each` ranks on every node, which are numbered anyhow.
     pub fn even(rng: &mut Rng, parts: usize, nodes: usize, each: usize) -> Machine {
-        let mut hosts: Vec<u32> = (0..parts * nodes * each).map(|i| (i / each) as u32).collect();
+        Machine::on_switches(rng, parts, &vec![each; parts * nodes])
+    }
+
+    /// `parts` switches, and nodes with so many ranks, by turns on each switch; the ranks are numbered anyhow.
+    pub fn on_switches(rng: &mut Rng, parts: usize, counts: &[usize]) -> Machine {
+        let mut hosts: Vec<u32> = (0..).zip(counts).flat_map(|(node, &count)| vec![node; count]).collect();
         for i in (1..hosts.len()).rev() {
             hosts.swap(i, rng.below(i + 1));
         }
-        let uppers = (0..parts * nodes).map(|node| vec![(node % parts) as u32]).collect();
+        let uppers = (0..counts.len()).map(|node| vec![(node % parts) as u32]).collect();
         let localities = hosts.iter().map(|_| Locality { l2: None, l3: None, numa: None, socket: None }).collect();
         Machine { hosts, uppers, localities, ..Machine::alone() }
     }

@@ -178,7 +178,7 @@ pub async fn run<E: Endpoint>(
                 "bruck" => allgather::bruck::bruck(stage, Some(own), into).await,
                 _ => {
                     let (trees, exchange, bcast) = (&Tree::auto, &Exchange::auto, &Spec::AUTO);
-                    let specs = hier::allgather::Specs { trees, exchange, bcast };
+                    let specs = hier::allgather::Specs { trees, exchange, bcast, order: &[] };
                     hier::allgather::allgather(&blocks(), joined, &specs, Some(own), into).await
                 }
             }
