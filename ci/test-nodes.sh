@@ -200,6 +200,8 @@ else
         job "Speed, $rate Mbit/s between the switches" $shape node 900 "${network[@]}" "$bin/speed" $variants ${rate}e6 $((CLUSTER_BURST * 1024)) whole
         job "Speed with blocks, $rate Mbit/s between the switches" $shape node 900 "${network[@]}" \
             "$bin/speed" $variants ${rate}e6 $((CLUSTER_BURST * 1024)) blocks
+        job "Speed of neighbours on a torus, $rate Mbit/s between the switches" $shape node 300 "${network[@]}" \
+            "$bin/speed" $variants ${rate}e6 $((CLUSTER_BURST * 1024)) torus
     done
     cluster_rate off
 fi

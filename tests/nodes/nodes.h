@@ -25,6 +25,10 @@
 
 static int me, np;
 
+/* On a torus of two dimensions: the caller's neighbours, in the order of their blocks. */
+enum { NEIGHBORS = 4 };
+static int neighbor[NEIGHBORS];
+
 static inline void die(const char *why)
 {
     fprintf(stderr, "rank %d: %s\n", me, why);
@@ -92,9 +96,9 @@ static inline int32_t element_sum(int salt, size_t i)
     return sum;
 }
 
-enum operation { BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, OPERATIONS };
+enum operation { BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, NEIGHBOR_ALLTOALL, OPERATIONS };
 static const char *const operation_name[OPERATIONS] = {
-    "Bcast", "Reduce", "Allreduce", "Gather", "Scatter", "Allgather", "Alltoall",
+    "Bcast", "Reduce", "Allreduce", "Gather", "Scatter", "Allgather", "Alltoall", "Neighbor_alltoall",
 };
 
 /* Number of the operations whose buffers are as long as the message; they are the first ones. */
@@ -120,17 +124,23 @@ static inline struct buffers buffers_new(size_t count)
     return b;
 }
 
+/* Blocks of a buffer. */
+static inline size_t blocks_of(enum operation op)
+{
+    return !has_blocks(op) ? 1 : op == NEIGHBOR_ALLTOALL ? NEIGHBORS : (size_t)np;
+}
+
 /* For any operation. */
 static inline struct buffers buffers_for(enum operation op, size_t count)
 {
-    struct buffers b = buffers_new(has_blocks(op) ? count * (size_t)np : count);
+    struct buffers b = buffers_new(count * blocks_of(op));
     b.count = count;
     return b;
 }
 
 static inline void buffers_fill(struct buffers *b, enum operation op, int root, int salt)
 {
-    for (size_t i = 0; i < (has_blocks(op) ? b->count * (size_t)np : b->count); i++) {
+    for (size_t i = 0; i < b->count * blocks_of(op); i++) {
         b->in[i] = element(me, salt, i);
         b->out[i] = op == BCAST && me == root ? element(root, salt, i) : -1;
     }
@@ -147,6 +157,7 @@ static inline void operation_run(struct buffers *b, enum operation op, int root,
     case SCATTER: MPI_Scatter(b->in, n, type, b->out, n, type, root, comm); break;
     case ALLGATHER: MPI_Allgather(b->in, n, type, b->out, n, type, comm); break;
     case ALLTOALL: MPI_Alltoall(b->in, n, type, b->out, n, type, comm); break;
+    case NEIGHBOR_ALLTOALL: MPI_Neighbor_alltoall(b->in, n, type, b->out, n, type, comm); break;
     default: MPI_Allreduce(b->in, b->out, n, type, MPI_SUM, comm);
     }
 }
@@ -154,11 +165,13 @@ static inline void operation_run(struct buffers *b, enum operation op, int root,
 /* The same for operations with blocks, of which the receive buffer is significant. */
 static inline size_t blocks_wrong(const struct buffers *b, enum operation op, int root, int salt)
 {
-    size_t wrong = 0, blocks = op == SCATTER ? 1 : (size_t)np;
+    size_t wrong = 0, blocks = op == SCATTER ? 1 : op == NEIGHBOR_ALLTOALL ? NEIGHBORS : (size_t)np;
     for (size_t j = 0; j < blocks; j++)
         for (size_t i = 0; i < b->count; i++) {
-            int from = op == SCATTER ? root : (int)j;
+            int from = op == SCATTER ? root : op == NEIGHBOR_ALLTOALL ? neighbor[j] : (int)j;
             size_t at = op == SCATTER || op == ALLTOALL ? (size_t)me * b->count + i : i;
+            if (op == NEIGHBOR_ALLTOALL) /* sent in the opposite direction */
+                at = (j ^ 1) * b->count + i;
             wrong += b->out[j * b->count + i] != element(from, salt, at);
         }
     return wrong;

@@ -1,7 +1,7 @@
 /*
  * How long an operation takes when the uplink between the switches is slow.
  *
- *     speed <variants> <bits per second of the uplink, each direction> <bytes of its burst> whole|blocks|few
+ *     speed <variants> <bits per second of the uplink, each direction> <bytes of its burst> whole|blocks|torus|few
  *
  * The variants (names of coll components) take turns call by call in one job. All ranks start at an agreed time of the
  * clock that the nodes share, long enough after the operation before that queues and token buckets are in the same state
@@ -9,7 +9,9 @@
  * The floor is the payload divided by the rate: each byte must cross the uplink once at least (Allreduce: once in each
  * direction, at the same time). With "blocks", operations with a block for each rank; their payload is what the ranks on one side
  * have for those on the other, and where everybody waits for everybody the floor is no less than "turns": the time in which empty messages tell
- * all ranks of all others (dissemination), which is what processes that share cores need to take their turns. The ratio to the best other variant comes
+ * all ranks of all others (dissemination), which is what processes that share cores need to take their turns. With "torus", the same of a block for
+ * each neighbour on a torus of two dimensions, of which the second one is four ranks long, so that its columns are nodes where all nodes have as many;
+ * "turns" there are empty messages to and from each neighbour. The ratio to the best other variant comes
  * with its interval at 99 %: that of the median of the ratios of all rounds, by order statistics, whatever their distribution. With "few", fewer repetitions of those, and times are not judged: the machine may be busy. A variant
  * of Open MPI's own whose data are wrong has no time. The burst is the part of it that passes without delay after a pause, so a small
  * operation may end below the floor, by no more than the time that is printed.
@@ -48,17 +50,32 @@ static int median_rank(int n)
     return k > 0 ? k - 1 : 0;
 }
 
-/* Tells all ranks of all others by empty messages. */
-static void turns_run(MPI_Comm sync)
+/* Tells all ranks of all others by empty messages; or those of their neighbours. */
+static void turns_run(enum operation op, MPI_Comm sync)
 {
+    if (op == NEIGHBOR_ALLTOALL) {
+        MPI_Request request[2 * NEIGHBORS];
+        int n = 0;
+        for (int i = 0; i < NEIGHBORS; i++) {
+            int again = 0;
+            for (int j = 0; j < i; j++)
+                again |= neighbor[j] == neighbor[i];
+            if (again)
+                continue;
+            MPI_Irecv(NULL, 0, MPI_BYTE, neighbor[i], 5, sync, &request[n++]);
+            MPI_Isend(NULL, 0, MPI_BYTE, neighbor[i], 5, sync, &request[n++]);
+        }
+        MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
+        return;
+    }
     for (int distance = 1; distance < np; distance *= 2)
         MPI_Sendrecv(NULL, 0, MPI_BYTE, (me + distance) % np, 5, NULL, 0, MPI_BYTE, (me + np - distance) % np, 5, sync, MPI_STATUS_IGNORE);
 }
 
-/* Whether everybody waits for everybody. */
+/* Whether everybody waits for everybody, or for its neighbours. */
 static int has_turns(enum operation op)
 {
-    return op == ALLTOALL || op == ALLGATHER;
+    return op == ALLTOALL || op == ALLGATHER || op == NEIGHBOR_ALLTOALL;
 }
 
 /* Seconds of one operation (on no communicator: of the turns), the same on all ranks; negative where data are wrong. */
@@ -73,7 +90,7 @@ static double once(struct buffers *b, double floor, enum operation op, int root,
         sleep_until(start);
         time[1] = now_ns() - start;
         if (comm == MPI_COMM_NULL)
-            turns_run(sync);
+            turns_run(op, sync);
         else
             operation_run(b, op, root, comm);
         time[0] = now_ns() - start;
@@ -105,6 +122,8 @@ static const struct kase {
     {GATHER, {{4 << 10, 31, "4 KiB"}, {256 << 10, 9, "256 KiB"}, {0}}},
     {SCATTER, {{4 << 10, 31, "4 KiB"}, {256 << 10, 9, "256 KiB"}, {0}}},
     {ALLGATHER, {{4 << 10, 31, "4 KiB"}, {256 << 10, 9, "256 KiB"}, {0}}},
+}, TORUS[] = {
+    {NEIGHBOR_ALLTOALL, {{64, 61, "64 B"}, {4 << 10, 31, "4 KiB"}, {64 << 10, 21, "64 KiB"}, {0}}},
 };
 
 /* Bytes that must cross the uplink in the direction in which more must. */
@@ -122,6 +141,13 @@ static double must_cross(enum operation op, size_t bytes)
     for (int rank = 0; rank < np; rank++)
         far += all[rank] != all[0];
     near = np - far;
+    if (op == NEIGHBOR_ALLTOALL) {
+        int crossing[2] = {0, 0}, all_crossing[2];
+        for (int i = 0; i < NEIGHBORS; i++)
+            crossing[side] += all[neighbor[i]] != side;
+        MPI_Allreduce(crossing, all_crossing, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        return (double)(all_crossing[0] > all_crossing[1] ? all_crossing[0] : all_crossing[1]) * (double)bytes;
+    }
     switch (op) {
     case ALLTOALL: return (double)near * far * (double)bytes;
     case ALLGATHER: return (double)(near > far ? near : far) * (double)bytes;
@@ -139,18 +165,26 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &np);
     if (argc != 5)
-        die("usage: speed <variants> <bits per second> <burst> whole|blocks|few");
-    int blocks = strcmp(argv[4], "whole") != 0, few = !strcmp(argv[4], "few");
-    const struct kase *kases = blocks ? BLOCKS : WHOLE;
-    size_t count = blocks ? sizeof BLOCKS / sizeof *BLOCKS : sizeof WHOLE / sizeof *WHOLE;
+        die("usage: speed <variants> <bits per second> <burst> whole|blocks|torus|few");
+    int blocks = strcmp(argv[4], "whole") != 0, few = !strcmp(argv[4], "few"), torus = !strcmp(argv[4], "torus");
+    const struct kase *kases = torus ? TORUS : blocks ? BLOCKS : WHOLE;
+    size_t count = torus ? sizeof TORUS / sizeof *TORUS : blocks ? sizeof BLOCKS / sizeof *BLOCKS : sizeof WHOLE / sizeof *WHOLE;
+    MPI_Comm model = MPI_COMM_WORLD;
     double share = blocks ? SHARE_OF_STOCK_BLOCKS : SHARE_OF_STOCK;
     int variants = split_list(argv[1], variant, MAX_VARIANTS);
     double rate = atof(argv[2]), burst = atof(argv[3]);
     if (variants < 1 || rate <= 0)
         die("nothing to do");
     sync = comm_of("tuned");
+    if (torus) {
+        if (np % 4)
+            die("a torus needs a multiple of four ranks");
+        MPI_Cart_create(MPI_COMM_WORLD, 2, (int[]){np / 4, 4}, (int[]){1, 1}, 0, &model);
+        MPI_Cart_shift(model, 0, 1, &neighbor[0], &neighbor[1]);
+        MPI_Cart_shift(model, 1, 1, &neighbor[2], &neighbor[3]);
+    }
     for (int v = 0; v < variants; v++) {
-        comm[v] = comm_of(variant[v]);
+        comm[v] = comm_like(model, variant[v]);
         if (!strcmp(variant[v], "rust"))
             ours = v;
     }
