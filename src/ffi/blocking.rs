@@ -83,6 +83,8 @@ pub fn drive<'t>(future: impl Future<Output = Result<()>>, team: impl Fn() -> Op
             team.pause(&mut patience);
             // SAFETY: nothing is borrowed or locked here.
             unsafe { glue::cr_progress() };
+            // What operations that were polled meanwhile wait for is no matter of the next poll's.
+            take_awaited();
             continue;
         }
         if team.is_progress_due(&patience) {

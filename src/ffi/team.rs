@@ -214,7 +214,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                     Way::Nothing => "shared memory: the processes cannot read each other's (each says why)",
                 });
             }
-            let team = Team::new(Box::new(group), config(shm, size, among, (crowded, yields)));
+            let team = Team::new(Box::new(group), config(shm, size, among, (crowded, yields_here())));
             let missing = times::begin(&team, shm, way, measured);
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
@@ -228,7 +228,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     Ok(None)
 }
 
-/// The sizes and ways of a team; `among` other nodes, or all there is; whether its processes take turns, and whether progress gives the core away.
+/// The sizes and ways of a team; `among` other nodes, or all there is; whether its processes take turns, and whether the caller's progress gives the core away.
 fn config(shm: &Shm, members: usize, among: bool, (crowded, yields): (bool, bool)) -> Config {
     let built_in = Config::default();
     // Many processes have many queues, which come out of one limit for the node.
@@ -274,6 +274,12 @@ struct Made {
     measured: Option<Rates>,
 }
 
+/// Whether this process yields when idle.
+fn yields_here() -> bool {
+    // SAFETY: reads a parameter of Open MPI's.
+    unsafe { glue::cr_yields() != 0 }
+}
+
 /// The group, if all have attached all.
 async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<Option<Made>> {
     let ways = ways(shm.zero_copy);
@@ -282,8 +288,7 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let phase = 4 * attempt as u8;
     let hellos = allgather::<HELLO_BYTES>(members, phase, hello).await?;
 
-    // SAFETY: reads a parameter of Open MPI's.
-    let mut status = if unsafe { glue::cr_yields() } != 0 { YIELDS } else { 0 };
+    let mut status = if yields_here() { YIELDS } else { 0 };
     if let Some(draft) = &mut draft
         && said(draft.attach(members.me, &hellos)).is_some()
     {

@@ -51,14 +51,14 @@ impl fmt::Display for Mode {
     }
 }
 
-/// How to wait; the same for all members of a team.
+/// How to wait; the same for all members of a team, but for `yields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// What to do.
     pub mode: Mode,
     /// There are more processes than cores that they may use.
     pub crowded: bool,
-    /// Progress elsewhere gives the core away where it finds nothing (`mpi_yield_when_idle`).
+    /// The caller's progress elsewhere gives the core away where it finds nothing (`mpi_yield_when_idle`). This may differ between members.
     pub yields: bool,
     /// Looks at a word within one poll of a blocking operation.
     pub spin: u32,
