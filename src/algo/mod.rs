@@ -23,7 +23,7 @@ use crate::endpoint::{Endpoint, Rank, Result, Span, Tag};
 use crate::pattern::Member;
 use smallvec::SmallVec;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 /// One group at work in one operation: members are numbered by their place in the group.
@@ -138,10 +138,9 @@ pub async fn join<P: Future<Output = Result<()>>>(posts: impl IntoIterator<Item 
 
 /// Runs two futures side by side. Ends with the first error.
 pub(crate) async fn both(
-    first: impl Future<Output = Result<()>>,
-    second: impl Future<Output = Result<()>>,
+    mut first: Pin<&mut impl Future<Output = Result<()>>>,
+    mut second: Pin<&mut impl Future<Output = Result<()>>>,
 ) -> Result<()> {
-    let (mut first, mut second) = (pin!(first), pin!(second));
     let mut done = [false; 2];
     poll_fn(|context| {
         if !done[0]

@@ -1,5 +1,6 @@
 //! The operations that move or combine a block for each rank, and the prefix reductions, by messages in one group of all ranks.
 
+use super::apart::apart;
 use super::call::Call;
 use super::comm::Comm;
 use super::data::HostBlocks;
@@ -110,15 +111,16 @@ async fn gather(
         (None, Some(own)) => Role::Other { own },
         (None, None) => return Err(UNSUPPORTED),
     };
-    let root = call.root as usize;
+    let (root, lengths) = (call.root as usize, lengths(stage, call));
     match algorithm {
-        Gather::Linear(posts) if node.is_some() => joined::gather_at_once(stage, comm, call, node, role, posts).await,
-        Gather::Linear(posts) => gather::linear::linear(stage, root, role, posts).await,
-        Gather::Knomial(radix) => {
-            gather::knomial::knomial(stage, root, role, lengths(stage, call).as_ref(), radix).await
+        Gather::Linear(posts) if node.is_some() => {
+            apart(|| joined::gather_at_once(stage, comm, call, node, role, posts))
         }
-        Gather::Hierarchical => joined::gather(stage.ep(), comm, call, node).await,
+        Gather::Linear(posts) => apart(|| gather::linear::linear(stage, root, role, posts)),
+        Gather::Knomial(radix) => apart(|| gather::knomial::knomial(stage, root, role, lengths.as_ref(), radix)),
+        Gather::Hierarchical => apart(|| joined::gather(stage.ep(), comm, call, node)),
     }
+    .await
 }
 
 async fn scatter(
@@ -135,15 +137,16 @@ async fn scatter(
         (None, Some(own)) => Role::Other { own },
         (None, None) => return Err(UNSUPPORTED),
     };
-    let root = call.root as usize;
+    let (root, lengths) = (call.root as usize, lengths(stage, call));
     match algorithm {
-        Scatter::Linear(posts) if node.is_some() => joined::scatter_at_once(stage, comm, call, node, role, posts).await,
-        Scatter::Linear(posts) => scatter::linear::linear(stage, root, role, posts).await,
-        Scatter::Knomial(radix) => {
-            scatter::knomial::knomial(stage, root, role, lengths(stage, call).as_ref(), radix).await
+        Scatter::Linear(posts) if node.is_some() => {
+            apart(|| joined::scatter_at_once(stage, comm, call, node, role, posts))
         }
-        Scatter::Hierarchical => joined::scatter(stage.ep(), comm, call, node).await,
+        Scatter::Linear(posts) => apart(|| scatter::linear::linear(stage, root, role, posts)),
+        Scatter::Knomial(radix) => apart(|| scatter::knomial::knomial(stage, root, role, lengths.as_ref(), radix)),
+        Scatter::Hierarchical => apart(|| joined::scatter(stage.ep(), comm, call, node)),
     }
+    .await
 }
 
 async fn allgather(
@@ -156,13 +159,14 @@ async fn allgather(
     let own = call.send.as_ref().map(|side| side.stream());
     let (own, all) = (own.as_ref(), HostBlocks::new(needed(&call.receive)?));
     match algorithm {
-        Allgather::Linear(posts) => allgather::linear::linear(stage, own, &all, posts).await,
-        Allgather::Ring => allgather::ring::ring(stage, own, &all).await,
-        Allgather::NeighborExchange => allgather::neighbor_exchange::neighbor_exchange(stage, own, &all).await,
-        Allgather::RecursiveDoubling => joined::doubling(stage, comm, call, own, &all).await,
-        Allgather::Bruck => allgather::bruck::bruck(stage, own, &all).await,
-        Allgather::Hierarchical => joined::allgather(stage.ep(), comm, call, node).await,
+        Allgather::Linear(posts) => apart(|| allgather::linear::linear(stage, own, &all, posts)),
+        Allgather::Ring => apart(|| allgather::ring::ring(stage, own, &all)),
+        Allgather::NeighborExchange => apart(|| allgather::neighbor_exchange::neighbor_exchange(stage, own, &all)),
+        Allgather::RecursiveDoubling => apart(|| joined::doubling(stage, comm, call, own, &all)),
+        Allgather::Bruck => apart(|| allgather::bruck::bruck(stage, own, &all)),
+        Allgather::Hierarchical => apart(|| joined::allgather(stage.ep(), comm, call, node)),
     }
+    .await
 }
 
 async fn alltoall(
@@ -175,12 +179,13 @@ async fn alltoall(
     let out = call.send.as_ref().map(HostBlocks::new);
     let (out, into) = (out.as_ref(), HostBlocks::new(needed(&call.receive)?));
     match algorithm {
-        Alltoall::Linear(posts) => alltoall::linear::linear(stage, out, &into, posts).await,
-        Alltoall::Pairwise => alltoall::pairwise::pairwise(stage, out, &into).await,
-        Alltoall::Bruck(radix) => alltoall::bruck::bruck(stage, out, &into, radix).await,
-        Alltoall::Spread => joined::alltoall(stage.ep(), comm, call, node, true).await,
-        Alltoall::Hierarchical => joined::alltoall(stage.ep(), comm, call, node, false).await,
+        Alltoall::Linear(posts) => apart(|| alltoall::linear::linear(stage, out, &into, posts)),
+        Alltoall::Pairwise => apart(|| alltoall::pairwise::pairwise(stage, out, &into)),
+        Alltoall::Bruck(radix) => apart(|| alltoall::bruck::bruck(stage, out, &into, radix)),
+        Alltoall::Spread => apart(|| joined::alltoall(stage.ep(), comm, call, node, true)),
+        Alltoall::Hierarchical => apart(|| joined::alltoall(stage.ep(), comm, call, node, false)),
     }
+    .await
 }
 
 async fn reduce_scatter(
@@ -196,16 +201,17 @@ async fn reduce_scatter(
     };
     let (mine, target) = (call.operand(), call.result());
     match algorithm {
-        ReduceScatter::Pairwise => reduce_scatter::pairwise::pairwise(stage, mine, lengths, target).await,
+        ReduceScatter::Pairwise => apart(|| reduce_scatter::pairwise::pairwise(stage, mine, lengths, target)),
         ReduceScatter::ReduceScatterv(radix) => {
-            reduce_scatter::reduce_scatterv::reduce_scatterv(stage, mine, lengths, target, radix).await
+            apart(|| reduce_scatter::reduce_scatterv::reduce_scatterv(stage, mine, lengths, target, radix))
         }
         ReduceScatter::RecursiveHalving => {
-            reduce_scatter::recursive_halving::recursive_halving(stage, mine, lengths, target).await
+            apart(|| reduce_scatter::recursive_halving::recursive_halving(stage, mine, lengths, target))
         }
-        ReduceScatter::Ring => reduce_scatter::ring::ring(stage, mine, lengths, target).await,
-        ReduceScatter::Hierarchical => joined::reduce_scatter(stage.ep(), comm, call, node, lengths).await,
+        ReduceScatter::Ring => apart(|| reduce_scatter::ring::ring(stage, mine, lengths, target)),
+        ReduceScatter::Hierarchical => apart(|| joined::reduce_scatter(stage.ep(), comm, call, node, lengths)),
     }
+    .await
 }
 
 async fn scan(
@@ -217,10 +223,11 @@ async fn scan(
     algorithm: Scan,
 ) -> Result<()> {
     match algorithm {
-        Scan::Linear => scan::linear::linear(stage, ends, call.operand(), call.result()).await,
+        Scan::Linear => apart(|| scan::linear::linear(stage, ends, call.operand(), call.result())),
         Scan::RecursiveDoubling => {
-            scan::recursive_doubling::recursive_doubling(stage, ends, call.operand(), call.result()).await
+            apart(|| scan::recursive_doubling::recursive_doubling(stage, ends, call.operand(), call.result()))
         }
-        Scan::Hierarchical => joined::scan(stage.ep(), comm, call, node).await,
+        Scan::Hierarchical => apart(|| joined::scan(stage.ep(), comm, call, node)),
     }
+    .await
 }

@@ -17,6 +17,7 @@ pub(crate) mod glue {
     include!(concat!(env!("OUT_DIR"), "/glue.rs"));
 }
 
+mod apart;
 mod blocking;
 mod call;
 mod comm;

@@ -1,5 +1,6 @@
 //! A call becomes a future.
 
+use super::apart::apart;
 use super::call::Call;
 use super::comm::{Comm, Plan};
 use super::data::{Datatype, HostStream, Side};
@@ -54,11 +55,11 @@ pub async fn run(
     let mut part = None;
     match slot {
         None => {}
-        Some(slot) if comm.is_shared() => match shared::run(comm, call, slot).await? {
+        Some(slot) if comm.is_shared() => match apart(|| shared::run(comm, call, slot)).await? {
             Answer::Done => return Ok(()),
             Answer::Refused { synchronise: now } => synchronise |= now,
         },
-        Some(slot) => part = shared::part(comm, call, slot).await?,
+        Some(slot) => part = apart(|| shared::part(comm, call, slot)).await?,
     }
     let first_tag = first_tag.unwrap_or_else(|| comm.identities.blocking(call.kind));
     // Movement works on bytes, reduction on elements.
@@ -96,22 +97,22 @@ async fn run_over(
     synchronise: bool,
 ) -> Result<()> {
     if call.kind.is_neighbor() {
-        return neighbor::run(ep, comm, call, node, synchronise).await;
+        return apart(|| neighbor::run(ep, comm, call, node, synchronise)).await;
     }
     if synchronise {
         let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
         hier::barrier::synchronise(&Job { node, ..job(ep, &plan, comm, Amount::NONE) }).await?;
     }
     match call.kind {
-        Kind::Bcast => bcast(ep, comm, call, node).await,
-        Kind::Reduce => reduce(ep, comm, call, node).await,
-        Kind::Allreduce => allreduce(ep, comm, call, node).await,
+        Kind::Bcast => apart(|| bcast(ep, comm, call, node)).await,
+        Kind::Reduce => apart(|| reduce(ep, comm, call, node)).await,
+        Kind::Allreduce => apart(|| allreduce(ep, comm, call, node)).await,
         Kind::Barrier => {
             let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
             let spec = &comm.config().barrier.algorithm;
             hier::barrier::barrier(&Job { node, ..job(ep, &plan, comm, Amount::NONE) }, spec).await
         }
-        _ => flat::run(ep, comm, call, node).await,
+        _ => apart(|| flat::run(ep, comm, call, node)).await,
     }
 }
 

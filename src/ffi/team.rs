@@ -4,6 +4,7 @@
 //! of its own, so that it does not matter which operation the other processes meet it in. What can fail on one process
 //! alone is tried first and agreed upon afterwards: all processes of the node use the team, or none does. Other nodes need not know.
 
+use super::apart::apart;
 use super::comm::{Comm, due};
 use super::data::Datatype;
 use super::glue::{self, CR_ERR_INTERN};
@@ -153,13 +154,13 @@ impl Maker {
         if self.made.get().is_none() && !self.begun.swap(true, Ordering::AcqRel) {
             let _begun = Begun(self);
             let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), comm.identities.handshake());
-            let _ = self.made.set(ep.settled(make(&ep, comm, &self.untimed)).await);
+            let _ = self.made.set(apart(|| ep.settled(make(&ep, comm, &self.untimed))).await);
         }
         let made = poll_fn(|_| self.made.get().map_or(Poll::Pending, Poll::Ready)).await;
         if let (Slot::Blocking, Ok(Some(team))) = (slot, made)
             && let Some(number) = self.untimed.load(Ordering::Acquire).checked_sub(1)
         {
-            let learned = times::measure(team, number).await;
+            let learned = apart(|| times::measure(team, number)).await;
             self.untimed.store(0, Ordering::Release);
             learned?;
         }

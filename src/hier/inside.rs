@@ -11,6 +11,7 @@ use crate::shm::node::Node;
 use crate::shm::op as shm;
 use crate::shm::turn::Turn;
 use std::ops::Range;
+use std::pin::pin;
 
 /// A stream, or blocks, in bytes. Where units are elements, each block lies in one run.
 pub(super) struct Bytes<'b, T> {
@@ -116,7 +117,7 @@ pub async fn gather<E: Endpoint, S: Stream, B: Blocks>(
             let cuts = inside.outside(stage.size(), |rank| all.len(rank));
             let all = &Pieces { blocks: all, cuts: &cuts };
             let role: Role<'_, S, _> = Role::Root { all, own: None };
-            side_by_side(gather::linear::linear(stage, root as usize, role, posts), shared).await
+            side_by_side(pin!(gather::linear::linear(stage, root as usize, role, posts)), pin!(shared)).await
         }
     }
 }
@@ -144,7 +145,7 @@ pub async fn scatter<E: Endpoint, S: Stream, B: Blocks>(
             let cuts = inside.outside(stage.size(), |rank| all.len(rank));
             let all = &Pieces { blocks: all, cuts: &cuts };
             let role: Role<'_, S, _> = Role::Root { all, own: None };
-            side_by_side(scatter::linear::linear(stage, root as usize, role, posts), shared).await
+            side_by_side(pin!(scatter::linear::linear(stage, root as usize, role, posts)), pin!(shared)).await
         }
     }
 }
@@ -190,5 +191,5 @@ pub(super) async fn exchange<E: Endpoint, O: Blocks, I: Blocks>(
     let remote = remote.as_ref().map(|blocks| Grouped { ep, blocks, groups: ranks });
     let remote_into = Pieces { blocks: into, cuts: &cuts_into };
     let remote_into = Grouped { ep, blocks: &remote_into, groups: ranks };
-    side_by_side(alltoall::linear::linear(stage, remote.as_ref(), &remote_into, posts), shared).await
+    side_by_side(pin!(alltoall::linear::linear(stage, remote.as_ref(), &remote_into, posts)), pin!(shared)).await
 }

@@ -4,7 +4,7 @@ use crate::endpoint::Result;
 use crate::shm::node::Node;
 use crate::shm::turn::Turn;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
 /// Runs `within`, the edges within the caller's node, where that has shared memory for them, and `messages` for the others; else
@@ -20,17 +20,16 @@ pub async fn neighbor<'n>(
         None => None,
     };
     match turn {
-        Some(turn) => side_by_side(messages(true), within(turn)).await,
+        Some(turn) => side_by_side(pin!(messages(true)), pin!(within(turn))).await,
         None => messages(false).await,
     }
 }
 
 /// Runs both. Where the first fails, the second one runs to its end: others may be reading the user's memory.
 pub(super) async fn side_by_side(
-    first: impl Future<Output = Result<()>>,
-    second: impl Future<Output = Result<()>>,
+    mut first: Pin<&mut impl Future<Output = Result<()>>>,
+    mut second: Pin<&mut impl Future<Output = Result<()>>>,
 ) -> Result<()> {
-    let (mut first, mut second) = (pin!(first), pin!(second));
     let mut ends = [None; 2];
     poll_fn(|context| {
         if ends[0].is_none()

@@ -17,6 +17,7 @@ use crate::endpoint::{Blocks, Endpoint, Result, Span, TempBuffer};
 use crate::pattern::bundles::{Bundles, Led, Via};
 use crate::pattern::lengths::Lengths;
 use smallvec::SmallVec;
+use std::pin::pin;
 
 /// Phases, after that of the direct messages.
 const TOLD: u8 = 2;
@@ -34,7 +35,7 @@ pub async fn aggregated<E: Endpoint, O: Blocks, I: Blocks>(
     posts: usize,
 ) -> Result<()> {
     let plain = direct(stage, &bundles.plain, out, into, posts, false);
-    both(bundled(stage, bundles, equal, out, into), plain).await
+    both(pin!(bundled(stage, bundles, equal, out, into)), pin!(plain)).await
 }
 
 /// What a leader knows of the lengths: of what each share hands in, and of each block that arrives.

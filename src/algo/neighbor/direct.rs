@@ -17,6 +17,7 @@ use crate::endpoint::{Blocks, Endpoint, Result, Span};
 use crate::pattern::neighborhood::{Edge, Neighbors};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::pin::pin;
 
 /// Sends the blocks of `out` to the destinations, and receives those of `into` from the sources. Uses two phases where it is `acknowledged`.
 pub async fn direct<E: Endpoint, O: Blocks, I: Blocks>(
@@ -45,7 +46,7 @@ pub async fn direct<E: Endpoint, O: Blocks, I: Blocks>(
         return join(open).await.and(copied);
     }
     let receives = receive(stage, &neighbors.sources, into, posts, acknowledged);
-    both(receives, send(stage, &neighbors.destinations, out, posts, acknowledged, copies)).await
+    both(pin!(receives), pin!(send(stage, &neighbors.destinations, out, posts, acknowledged, copies))).await
 }
 
 /// The messages along `edges`, if there are at most `posts` and each lies in the user's memory.

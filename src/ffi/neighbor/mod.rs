@@ -5,6 +5,7 @@ mod topology;
 
 pub use topology::Neighborhood;
 
+use super::apart::apart;
 use super::blocking;
 use super::call::Call;
 use super::comm::Comm;
@@ -104,7 +105,9 @@ async fn messages(ep: &HostEndpoint, comm: &Comm, call: &Call, shared: bool, ack
         Neighbor::Direct(posts) => (posts, plain()?),
         // Ranks that each only know their own edges must all take part when they tell each other.
         Neighbor::Aggregated(posts) if acknowledged || (around.is_directed() && !call.by_all) => (posts, plain()?),
-        Neighbor::Aggregated(posts) => (posts, Plan::Aggregated(around.bundles(comm, same, shared).await?, equal)),
+        Neighbor::Aggregated(posts) => {
+            (posts, Plan::Aggregated(apart(|| around.bundles(comm, same, shared)).await?, equal))
+        }
     };
     let way = Way { ep, plan, posts, acknowledged };
     match same {
@@ -132,8 +135,14 @@ impl Way<'_> {
     async fn go<O: Blocks>(&self, out: &O, into: &HostBlocks<'_>) -> Result<()> {
         let &Way { ep, ref plan, posts, acknowledged } = self;
         match *plan {
-            Plan::Aggregated(among, equal) => aggregated(&among.stage(ep), &among.plan, equal, out, into, posts).await,
-            Plan::Direct(among) => direct(&among.stage(ep), &among.plan, out, into, posts, acknowledged).await,
+            Plan::Aggregated(among, equal) => {
+                let stage = among.stage(ep);
+                apart(|| aggregated(&stage, &among.plan, equal, out, into, posts)).await
+            }
+            Plan::Direct(among) => {
+                let stage = among.stage(ep);
+                apart(|| direct(&stage, &among.plan, out, into, posts, acknowledged)).await
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ mod trees;
 
 pub use trees::{Trees, has_tree};
 
+use super::apart::apart;
 use super::call::Call;
 use super::comm::Comm;
 use super::flat;
@@ -198,25 +199,32 @@ fn needs_queue(call: &Call, members: usize) -> bool {
 
 async fn perform(comm: &Comm, call: &Call, slot: Slot, turn: Turn<'_>) -> Result<()> {
     let zero_copy = zero_copy(comm, turn.team(), slot);
-    let elements = || Elements::of(call);
     match call.kind {
-        Kind::Barrier => op::barrier::barrier(turn).await,
-        Kind::Bcast => moves::bcast(turn, call, zero_copy.bcast).await,
-        Kind::Gather | Kind::Gatherv => moves::gather(turn, call, zero_copy.gather).await,
-        Kind::Scatter | Kind::Scatterv => moves::scatter(turn, call, zero_copy.scatter).await,
-        Kind::Allgather | Kind::Allgatherv => moves::allgather(turn, call, zero_copy.allgather).await,
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => moves::alltoall(turn, call, zero_copy.alltoall).await,
-        Kind::Reduce => op::reduce::reduce(turn, call.root as usize, &elements(), call.operand(), call.result()).await,
-        Kind::Allreduce => {
-            op::allreduce::allreduce(turn, &elements(), call.operand(), call.result(), zero_copy.allreduce).await
-        }
-        Kind::Scan => op::scan::scan(turn, false, &elements(), call.operand(), call.result()).await,
-        Kind::Exscan => op::scan::scan(turn, true, &elements(), call.operand(), call.result()).await,
+        Kind::Barrier => apart(|| op::barrier::barrier(turn)),
+        Kind::Bcast => apart(|| moves::bcast(turn, call, zero_copy.bcast)),
+        Kind::Gather | Kind::Gatherv => apart(|| moves::gather(turn, call, zero_copy.gather)),
+        Kind::Scatter | Kind::Scatterv => apart(|| moves::scatter(turn, call, zero_copy.scatter)),
+        Kind::Allgather | Kind::Allgatherv => apart(|| moves::allgather(turn, call, zero_copy.allgather)),
+        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => apart(|| moves::alltoall(turn, call, zero_copy.alltoall)),
+        kind if kind.is_neighbor() => apart(|| neighbor::within_node(turn, comm, call, &zero_copy)),
+        _ => apart(|| reduce(call, turn, zero_copy)),
+    }
+    .await
+}
+
+/// As [`perform`], of the reductions.
+async fn reduce(call: &Call, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
+    let (elements, input, output) = (Elements::of(call), call.operand(), call.result());
+    match call.kind {
+        Kind::Reduce => apart(|| op::reduce::reduce(turn, call.root as usize, &elements, input, output)),
+        Kind::Allreduce => apart(|| op::allreduce::allreduce(turn, &elements, input, output, zero_copy.allreduce)),
+        Kind::Scan => apart(|| op::scan::scan(turn, false, &elements, input, output)),
+        Kind::Exscan => apart(|| op::scan::scan(turn, true, &elements, input, output)),
         Kind::ReduceScatter | Kind::ReduceScatterBlock => {
             let counts = |member| call.part(member);
-            op::reduce_scatter::reduce_scatter(turn, &elements(), call.operand(), counts, call.result()).await
+            apart(|| op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
         }
-        kind if kind.is_neighbor() => neighbor::within_node(turn, comm, call, &zero_copy).await,
-        _ => Err(super::operation::UNSUPPORTED),
+        _ => return Err(super::operation::UNSUPPORTED),
     }
+    .await
 }
