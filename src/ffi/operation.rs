@@ -62,6 +62,17 @@ pub async fn run(
         Some(slot) => part = apart(|| shared::part(comm, call, slot)).await?,
     }
     let first_tag = first_tag.unwrap_or_else(|| comm.identities.blocking(call.kind));
+    apart(|| by_messages(comm, call, part, first_tag, synchronise)).await
+}
+
+/// As [`run`], by messages between nodes at least; `part`: what happens on this node through shared memory.
+async fn by_messages(
+    comm: &Comm,
+    call: &Call,
+    part: Option<Part<'_>>,
+    first_tag: i32,
+    synchronise: bool,
+) -> Result<()> {
     // Movement works on bytes, reduction on elements.
     let (units, op) = match call.op.is_null() {
         true => (Datatype::BYTES, ptr::null_mut()),

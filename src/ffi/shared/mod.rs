@@ -160,8 +160,12 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
     };
     if let Some(turn) = open(comm, call, slot).await? {
         let thresholds = zero_copy(comm, turn.team(), slot);
-        if let Some(turn) = trees::perform(comm, call, turn, slot.number(), thresholds).await? {
-            perform(comm, call, slot, turn).await?;
+        let left = match trees::tree(comm, call) {
+            Some(tree) => apart(|| trees::perform(&tree, call, turn, slot.number(), thresholds)).await?,
+            None => Some(turn),
+        };
+        if let Some(turn) = left {
+            perform(comm, call, turn, thresholds).await?;
         }
         return Ok(Answer::Done);
     }
@@ -197,8 +201,7 @@ fn needs_queue(call: &Call, members: usize) -> bool {
     }
 }
 
-async fn perform(comm: &Comm, call: &Call, slot: Slot, turn: Turn<'_>) -> Result<()> {
-    let zero_copy = zero_copy(comm, turn.team(), slot);
+async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
     match call.kind {
         Kind::Barrier => apart(|| op::barrier::barrier(turn)),
         Kind::Bcast => apart(|| moves::bcast(turn, call, zero_copy.bcast)),

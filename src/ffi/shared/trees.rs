@@ -40,30 +40,29 @@ pub fn tree(comm: &Comm, call: &Call) -> Option<Tree> {
     hier::tree::tree(&plan.groups, &local, root)
 }
 
-/// Does a call on a communicator of one node along its tree, if it goes along one and is not too long for that; else gives `turn` back.
+/// Does a call on a communicator of one node along its tree, if it is not too long for that; else gives `turn` back.
 pub async fn perform<'t>(
-    comm: &Comm,
+    tree: &Tree,
     call: &Call,
     turn: Turn<'t>,
     slot: usize,
     thresholds: Thresholds,
 ) -> Result<Option<Turn<'t>>> {
-    let Some(tree) = tree(comm, call) else { return Ok(Some(turn)) };
     let team = turn.team();
     let bytes = call.bytes().unwrap_or_default();
     match call.kind {
-        Kind::Barrier => tree::barrier(turn, &tree).await?,
+        Kind::Barrier => tree::barrier(turn, tree).await?,
         Kind::Bcast if tree::suits_bcast(team, bytes, thresholds.bcast) => {
-            tree::bcast(turn, &tree, &needed(&call.receive)?.stream()).await?;
+            tree::bcast(turn, tree, &needed(&call.receive)?.stream()).await?;
         }
         Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, bytes) => {
             let elements = Elements::of(call);
             let result = call.result();
-            tree::reduce(turn, &tree, &elements, call.operand(), result).await?;
+            tree::reduce(turn, tree, &elements, call.operand(), result).await?;
             if call.kind == Kind::Allreduce {
                 // It is open: this is the second operation of as many bytes.
                 let turn = team.open(slot, 0, bytes > crate::shm::layout::LINE).await?.ok_or(Error::Peer)?;
-                tree::bcast(turn, &tree, &result.bytes()).await?;
+                tree::bcast(turn, tree, &result.bytes()).await?;
             }
         }
         _ => return Ok(Some(turn)),

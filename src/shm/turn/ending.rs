@@ -39,16 +39,16 @@ impl<'t> Turn<'t> {
     }
 
     /// Ends the operation as a reader, then waits until all others have done so too: they have read the caller's own memory.
-    pub async fn finish_together(self) -> Result<()> {
+    pub fn finish_together(self) -> impl Future<Output = Result<()>> {
         let others = self.all_others();
-        self.finish_with(others, &Nothing).await
+        self.finish_with(others, &Nothing)
     }
 
     /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are told so, in order that nobody waits
     /// for the caller, and are waited for all the same, since they may still read its memory. `lent`: what they read there.
-    pub async fn end_together(self, result: Result<()>, lent: &dyn Lend) -> Result<()> {
+    pub fn end_together(self, result: Result<()>, lent: &dyn Lend) -> impl Future<Output = Result<()>> {
         let others = self.all_others();
-        self.end_with(result, others, lent).await
+        self.end_with(result, others, lent)
     }
 
     /// The same where only these others read the caller's memory.
