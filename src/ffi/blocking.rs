@@ -30,8 +30,7 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     }
 }
 
-/// As [`block_on`], of whatever is not [`quick`]. Not a part of it: its frame, with the futures of all operations, takes many pages, and each
-/// of them is touched at every call.
+/// As [`block_on`], of whatever is not [`quick`]. Not a part of it, whose frame would grow by this one's.
 ///
 /// # Safety
 /// As for [`Call::new`](super::call::Call::new).

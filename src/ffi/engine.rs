@@ -104,7 +104,8 @@ fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Fu
 }
 
 // SAFETY: only made by `sendable` and `abandon`: all that lives across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans,
-// plans) is Send. The compiler cannot see it for types with a lifetime of their own (rust-lang/rust#102211).
+// plans, and futures with memory of their own, of which `apart` does not say it) is Send. The compiler cannot see it for types with a lifetime of
+// their own (rust-lang/rust#102211).
 unsafe impl<F> Send for Sendable<F> {}
 
 impl<F: Future> Future for Sendable<F> {

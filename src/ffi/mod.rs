@@ -7,6 +7,7 @@
 //! * the tags of operations ([`identity`]);
 //! * [`host`]: the endpoint over Open MPI's point-to-point layer; [`data`]: the user's buffers;
 //! * [`call`]: a call's arguments and what all ranks know of them; [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
+//! * [`apart`]: futures in memory of their own;
 //! * [`smsc`]: Open MPI's means to read other processes' memory;
 //! * [`counters`]: what was done.
 

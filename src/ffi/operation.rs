@@ -112,7 +112,8 @@ async fn run_over(
     }
     if synchronise {
         let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
-        hier::barrier::synchronise(&Job { node, ..job(ep, &plan, comm, Amount::NONE) }).await?;
+        let job = Job { node, ..job(ep, &plan, comm, Amount::NONE) };
+        apart(|| hier::barrier::synchronise(&job)).await?;
     }
     match call.kind {
         Kind::Bcast => apart(|| bcast(ep, comm, call, node)).await,
@@ -120,8 +121,8 @@ async fn run_over(
         Kind::Allreduce => apart(|| allreduce(ep, comm, call, node)).await,
         Kind::Barrier => {
             let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
-            let spec = &comm.config().barrier.algorithm;
-            hier::barrier::barrier(&Job { node, ..job(ep, &plan, comm, Amount::NONE) }, spec).await
+            let job = Job { node, ..job(ep, &plan, comm, Amount::NONE) };
+            apart(|| hier::barrier::barrier(&job, &comm.config().barrier.algorithm)).await
         }
         _ => apart(|| flat::run(ep, comm, call, node)).await,
     }
