@@ -2,6 +2,9 @@
 
 use super::Plan;
 
+/// The lead of a stage is at most so many times that of the one before.
+const STRIDE: f64 = 16.0;
+
 /// The window of one case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
@@ -57,10 +60,11 @@ fn needed(spans: &[f64], share: f64) -> f64 {
 }
 
 /// How long after rank 0's decision the next stage starts: `lead` was the last one, and the last rank was ready `tardiness` seconds
-/// after (negative: before) the start.
+/// after (negative: before) the start. A rank that was stopped for a minute does not make all wait for two: who really needs so long gets there in a few
+/// stages.
 pub fn next_lead(lead: f64, tardiness: f64) -> f64 {
     let needed = lead + tardiness;
-    if tardiness > 0.0 { 2.0 * needed } else { (0.7 * lead).max(1.5 * needed) }
+    if tardiness > 0.0 { (2.0 * needed).min(STRIDE * lead) } else { (0.7 * lead).max(1.5 * needed) }
 }
 
 #[cfg(test)]
@@ -123,6 +127,7 @@ mod tests {
         assert_eq!(next_lead(1.0, 0.5), 3.0);
         assert_eq!(next_lead(1.0, -0.5), 0.75);
         assert_eq!(next_lead(1.0, -0.9), 0.7);
+        assert_eq!(next_lead(1.0, 60.0), 16.0);
         let mut lead = 1.0;
         for _ in 0..50 {
             lead = next_lead(lead, 0.2 - lead);
