@@ -10,5 +10,11 @@ use std::pin::Pin;
 /// The future that `make` makes, on the heap: an allocation for each call, and polls that do not touch more of the stack than they need.
 #[inline(never)]
 pub fn apart<'f, F: Future + 'f>(make: impl FnOnce() -> F) -> Pin<Box<dyn Future<Output = F::Output> + 'f>> {
-    Box::pin(make())
+    in_place(make)
+}
+
+/// The same, of its own type. The memory comes first: what is made before is copied there, all of it, although a future that has not begun consists of its arguments.
+#[inline(always)]
+pub fn in_place<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::into_pin(Box::write(Box::new_uninit(), make()))
 }

@@ -13,6 +13,7 @@ use super::team::Slot;
 use crate::endpoint::Result;
 use crate::shm::team::Team;
 use crate::sync::wait::Patience;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -56,15 +57,17 @@ unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call) -> i32 {
         true => (None, false),
         false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(&call)),
     };
-    drive(operation::run(comm, &call, slot, first_tag, synchronise), || comm.team.get())
+    drive(pin!(operation::run(comm, &call, slot, first_tag, synchronise)), || comm.team.get())
         .map_or_else(operation::code, |()| 0)
 }
 
 /// Runs a future to its end on the caller's stack. The outermost caller makes progress, nobody else. `team`: the one that the future
 /// may wait in.
 #[inline(always)]
-pub fn drive<'t>(future: impl Future<Output = Result<()>>, team: impl Fn() -> Option<&'t Team>) -> Result<()> {
-    let mut future = std::pin::pin!(future);
+pub fn drive<'t>(
+    mut future: Pin<&mut impl Future<Output = Result<()>>>,
+    team: impl Fn() -> Option<&'t Team>,
+) -> Result<()> {
     let mut context = Context::from_waker(Waker::noop());
     let mut patience = Patience::default();
     loop {

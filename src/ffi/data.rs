@@ -285,6 +285,14 @@ impl Side {
         HostStream::new(dtype, count, self.buffer.cast::<u8>().wrapping_offset(shift).cast())
     }
 
+    /// So many elements, so many elements behind the origin of the buffer, if they are one run.
+    fn run(&self, dtype: Datatype, before: usize, count: usize) -> Option<Span> {
+        match self.stream_at(dtype, count, dtype.info.extent.wrapping_mul(before as isize)) {
+            block if block.is_empty() => Some(Span::empty()),
+            block => block.direct(),
+        }
+    }
+
     /// Elements in the block of a rank; 0 where every block has a datatype of its own.
     pub fn part(&self, rank: usize) -> usize {
         match &self.layout {
@@ -349,11 +357,19 @@ impl HostBlocks<'_> {
 }
 
 impl Blocks for HostBlocks<'_> {
+    #[inline]
     fn len(&self, member: usize) -> usize {
-        self.block(member).len()
+        match &self.side.layout {
+            Layout::Equal { dtype, count } => dtype.bytes(*count),
+            Layout::Vector { dtype, counts, .. } => dtype.bytes(elements(counts.all()[member])),
+            Layout::Typed { .. } => self.typed[member].len(),
+        }
     }
 
     fn direct(&self, members: Range<usize>) -> Option<Span> {
+        if let Layout::Equal { dtype, count } = self.side.layout {
+            return self.side.run(dtype, members.start.saturating_mul(count), members.len().saturating_mul(count));
+        }
         let mut run = Span::empty();
         for member in members {
             let block = self.block(member);

@@ -30,6 +30,7 @@ use crate::params::Config;
 use crate::topo::Level;
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
+use std::pin::pin;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -262,7 +263,7 @@ impl Identities {
     /// Makes of the bits for what this rank uses those for what any rank uses.
     fn agree(&self, comm: &Comm, used: &mut [u8]) -> std::result::Result<(), i32> {
         let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), self.blocking(Kind::Barrier));
-        blocking::drive(ep.settled(union(&ep, used)), || None).map_err(operation::code)
+        blocking::drive(pin!(ep.settled(union(&ep, used))), || None).map_err(operation::code)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::shm::node::Node;
 use crate::shm::op;
 use crate::shm::rates::Thresholds;
 use crate::shm::turn::Turn;
+use std::pin::pin;
 use topology::Among;
 
 /// No data, of a rank without neighbours.
@@ -52,7 +53,7 @@ pub fn is_made_by_all(comm: &Comm, kind: Kind) -> std::result::Result<bool, i32>
         found = around.is_connected(comm).await?;
         Ok(())
     };
-    blocking::drive(find, || None).map_err(operation::code)?;
+    blocking::drive(pin!(find), || None).map_err(operation::code)?;
     Ok(found)
 }
 

@@ -12,6 +12,7 @@ use crate::shm::op;
 use crate::shm::team::Team;
 use std::ffi::c_void;
 use std::ops::Range;
+use std::pin::pin;
 
 /// Bytes that lie in one run.
 struct Plain(Span);
@@ -311,5 +312,5 @@ unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
 #[inline(always)]
 fn finish(team: &Team, kind: Kind, future: impl Future<Output = Result<()>>) -> Option<i32> {
     counters::handled(kind, Mode::Blocking);
-    Some(blocking::drive(future, || Some(team)).map_or_else(operation::code, |()| 0))
+    Some(blocking::drive(pin!(future), || Some(team)).map_or_else(operation::code, |()| 0))
 }
