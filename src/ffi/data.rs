@@ -285,7 +285,7 @@ impl Side {
         HostStream::new(dtype, count, self.buffer.cast::<u8>().wrapping_offset(shift).cast())
     }
 
-    /// So many elements, so many elements behind the origin of the buffer, if they are one run.
+    /// If they are one run: elements from number `before` on, so many.
     fn run(&self, dtype: Datatype, before: usize, count: usize) -> Option<Span> {
         match self.stream_at(dtype, count, dtype.info.extent.wrapping_mul(before as isize)) {
             block if block.is_empty() => Some(Span::empty()),

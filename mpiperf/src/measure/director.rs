@@ -74,7 +74,7 @@ impl<'a> Director<'a> {
             let zip = stage.slots.iter().zip(&spans);
             zip.filter(|(slot, _)| slot.case == case).map(|(_, span)| *span).collect()
         };
-        self.lead = next_lead(self.lead, stage.tardiness());
+        self.lead = next_lead(self.lead, stage.tardiness(), self.plan.budget);
         if !self.started {
             self.started = true;
             self.samples.extend((0..stage.slots.len()).map(|slot| stage.first_sample(slot)));

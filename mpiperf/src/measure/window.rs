@@ -2,8 +2,10 @@
 
 use super::Plan;
 
-/// The lead of a stage is at most so many times that of the one before.
-const STRIDE: f64 = 16.0;
+/// The lead of a stage is at most so many times that of the one before …
+const STRIDE: f64 = 4.0;
+/// … or such a share of the time limit.
+const AT_ONCE: f64 = 0.25;
 
 /// The window of one case.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,11 +62,15 @@ fn needed(spans: &[f64], share: f64) -> f64 {
 }
 
 /// How long after rank 0's decision the next stage starts: `lead` was the last one, and the last rank was ready `tardiness` seconds
-/// after (negative: before) the start. A rank that was stopped for a minute does not make all wait for two: who really needs so long gets there in a few
-/// stages.
-pub fn next_lead(lead: f64, tardiness: f64) -> f64 {
+/// after (negative: before) the start. A rank that was stopped for a minute does not make all wait for two: beyond a share of the time limit, `budget`, the lead
+/// grows step by step.
+pub fn next_lead(lead: f64, tardiness: f64, budget: f64) -> f64 {
     let needed = lead + tardiness;
-    if tardiness > 0.0 { (2.0 * needed).min(STRIDE * lead) } else { (0.7 * lead).max(1.5 * needed) }
+    if tardiness > 0.0 {
+        (2.0 * needed).min((STRIDE * lead).max(AT_ONCE * budget))
+    } else {
+        (0.7 * lead).max(1.5 * needed)
+    }
 }
 
 #[cfg(test)]
@@ -124,13 +130,17 @@ mod tests {
 
     #[test]
     fn lead_follows_what_is_needed() {
-        assert_eq!(next_lead(1.0, 0.5), 3.0);
-        assert_eq!(next_lead(1.0, -0.5), 0.75);
-        assert_eq!(next_lead(1.0, -0.9), 0.7);
-        assert_eq!(next_lead(1.0, 60.0), 16.0);
+        let budget = 30.0;
+        assert_eq!(next_lead(1.0, 0.5, budget), 3.0);
+        assert_eq!(next_lead(1.0, -0.5, budget), 0.75);
+        assert_eq!(next_lead(1.0, -0.9, budget), 0.7);
+        // Buffers that take long to be filled, and a rank that was stopped.
+        assert_eq!(next_lead(20e-6, 1.5, budget), 2.0 * (1.5 + 20e-6));
+        assert_eq!(next_lead(20e-6, 60.0, budget), 7.5);
+        assert_eq!(next_lead(7.5, 60.0, budget), 30.0);
         let mut lead = 1.0;
         for _ in 0..50 {
-            lead = next_lead(lead, 0.2 - lead);
+            lead = next_lead(lead, 0.2 - lead, budget);
         }
         assert!((lead - 0.3).abs() < 1e-9);
     }
