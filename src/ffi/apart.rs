@@ -15,6 +15,13 @@ pub fn apart<'f, F: Future + 'f>(make: impl FnOnce() -> F) -> Pin<Box<dyn Future
 
 /// The same, of its own type. The memory comes first: what is made before is copied there, all of it, although a future that has not begun consists of its arguments.
 #[inline(always)]
-pub fn in_place<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+fn in_place<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::into_pin(Box::write(Box::new_uninit(), make()))
+}
+
+/// The same, for a future that is made at each call: one of more than 1 KiB, for which allocation and copies take long, does not compile.
+#[inline(always)]
+pub fn small<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    const { assert!(size_of::<F>() <= 1024, "this future holds others that should be `apart`") };
+    in_place(make)
 }

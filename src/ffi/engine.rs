@@ -5,7 +5,7 @@
 //! the flag set and returns. A thousand outstanding operations do not cost a thousand polls: a progress call looks at the
 //! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
 
-use super::apart::in_place;
+use super::apart::small;
 use super::call::{Call, is_below};
 use super::comm::Comm;
 use super::counters;
@@ -296,7 +296,7 @@ pub(super) fn launch(
 ) {
     let future: Pin<Box<dyn Future<Output = Result<()>> + Send>> = match identity {
         None => Box::pin(async { Ok(()) }),
-        Some(identity) => in_place(|| sendable(comm.clone(), call, identity)),
+        Some(identity) => small(|| sendable(comm.clone(), call, identity)),
     };
     let ticket = identity.and_then(|identity| identity.ticket);
     let mut op = Op { future, request, comm: comm.clone(), ticket, failed, outcome: None };
