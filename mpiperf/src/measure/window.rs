@@ -62,8 +62,8 @@ fn needed(spans: &[f64], share: f64) -> f64 {
 }
 
 /// How long after rank 0's decision the next stage starts: `lead` was the last one, and the last rank was ready `tardiness` seconds
-/// after (negative: before) the start. A rank that was stopped for a minute does not make all wait for two: beyond a share of the time limit, `budget`, the lead
-/// grows step by step.
+/// after (negative: before) the start. One that seems to be a minute late, since it was stopped or its clock has jumped, does not make all wait for two: beyond a share of
+/// the time limit, `budget`, the lead grows step by step.
 pub fn next_lead(lead: f64, tardiness: f64, budget: f64) -> f64 {
     let needed = lead + tardiness;
     if tardiness > 0.0 {
