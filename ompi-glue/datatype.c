@@ -9,7 +9,7 @@ void cr_dtype_info(struct ompi_datatype_t *dtype, struct cr_dtype_info *info)
     (void) ompi_datatype_get_extent(dtype, &info->lb, &info->extent);
     (void) ompi_datatype_get_true_extent(dtype, &info->true_lb, &info->true_extent);
     info->gapless = 0 != ompi_datatype_is_contiguous_memory_layout(dtype, 1);
-    /* Open MPI 4.1 forgets gaps that an element without data makes. */
+    /* Open MPI 4.1 and 5.0 forget gaps that an element without data makes. */
     info->tiles = 0 != ompi_datatype_is_contiguous_memory_layout(dtype, 2) && (ptrdiff_t) info->size == info->extent;
     info->predefined = 0 != ompi_datatype_is_predefined(dtype);
 }

@@ -49,7 +49,7 @@ static char *side_origin(const struct side *s)
 }
 
 /* Places `blocks` blocks of so many numbers. `first` is the datatype of block 0; blocks with datatypes of their own have the
- * next ones. `backwards`: with displacements, the last block comes first. */
+ * next ones. Negative: all are of "forgotten-gap", with one number or none. `backwards`: with displacements, the last block comes first. */
 static void side_make(struct side *s, enum shape shape, int blocks, const int *numbers, int first, int backwards)
 {
     ptrdiff_t cursor = 0;
@@ -59,7 +59,7 @@ static void side_make(struct side *s, enum shape shape, int blocks, const int *n
     s->low = s->high = 0;
     for (int i = 0; i < blocks; i++) {
         int b = backwards && shape >= VECTOR ? blocks - 1 - i : i;
-        const struct type *t = type_named(TYPES[(first + (shape == TYPED ? b : 0)) % ARRAY_LEN(TYPES)]);
+        const struct type *t = type_named(first < 0 ? "forgotten-gap" : TYPES[(first + (shape == TYPED ? b : 0)) % ARRAY_LEN(TYPES)]);
         int count = numbers[b] / t->components;
         ptrdiff_t length = count ? (count - 1) * t->extent + t->high : 0;
         s->type[b] = t;

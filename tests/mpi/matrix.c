@@ -322,8 +322,9 @@ int main(int argc, char **argv)
             for (enum op op = OP_NONE; in_list(wanted, types[t].name) && op < OPS; op++) {
                 if (o == BCAST ? op != OP_NONE : !op_fits(op, &types[t]))
                     continue;
+                size_t limit = types[t].most && types[t].most < most ? types[t].most : most;
                 for (int n = 0; n < ARRAY_LEN(COUNTS); n++)
-                    for (enum mode m = BLOCKING; m <= PERSISTENT && COUNTS[n] <= most; m++)
+                    for (enum mode m = BLOCKING; m <= PERSISTENT && COUNTS[n] <= limit; m++)
                         run_combination(o, m, &types[t], op, COUNTS[n], extent);
             }
     }

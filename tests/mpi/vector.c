@@ -21,7 +21,7 @@
 
 enum operation { ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW, EXSCAN, GATHER, GATHERV, REDUCE_SCATTER,
                  REDUCE_SCATTER_BLOCK, SCAN, SCATTER, SCATTERV, OPERATIONS };
-enum { RESTARTS = 3 };
+enum { RESTARTS = 3, SINGLE = ARRAY_LEN(TYPES) }; /* SINGLE: the variant where blocks are one element of "forgotten-gap", or none */
 
 static const struct row {
     const char *name;
@@ -72,14 +72,14 @@ static int differs_by_target(const struct kase *k)
  * in place, Open MPI 4.1.4 (coll/libnbc) lets such a rank out of step with the others' tags. */
 static int numbers(const struct kase *k, int from, int to)
 {
-    int turn = k->periods + k->variant;
+    int turn = k->periods + k->variant, length = k->variant == SINGLE ? 1 : PERIOD * k->periods;
     switch (k->operation) {
     case ALLGATHERV: case GATHERV: turn += from; break;
     case SCATTERV: case REDUCE_SCATTER: turn += to; break;
     case ALLTOALLV: case ALLTOALLW: turn += from + to; break;
-    default: return PERIOD * k->periods;
+    default: return length;
     }
-    return PERIOD * k->periods * (turn % 4);
+    return length * (turn % (k->variant == SINGLE ? 2 : 4));
 }
 
 static uint32_t number(const struct kase *k, int from, int to, int j)
@@ -138,6 +138,8 @@ static void describe(const struct kase *k)
     /* A reduction has one datatype everywhere; with SUM that is the predefined one. */
     int type = row->reduces ? (int[]){0, 1, 3}[k->variant % 3] : k->variant;
     int mine = row->reduces || !k->variant ? type : type + me, theirs = row->reduces || !k->variant ? type : type + 2 * me + 1;
+    if (k->variant == SINGLE)
+        mine = theirs = -1;
     side_make(&send, row->send, row->send == ONE ? 1 : k->size, to_all, mine, me % 2);
     if (row->reduces && row->send != ONE && k->in_place)
         side_make(&recv, ONE, 1, &all, theirs, 0);
@@ -207,7 +209,7 @@ static int call(const struct kase *k, MPI_Comm comm, MPI_Request *request)
     const int *sc = sends(k) ? send.counts : NULL, *sd = sends(k) ? send.displs : NULL;
     const int *rc = receives(k) ? recv.counts : NULL, *rd = receives(k) ? recv.displs : NULL;
     const MPI_Datatype *sw = sends(k) ? send.handle : NULL;
-    MPI_Op op = is_ordered(k) ? op_handle[OP_USER_ORDERED] : MPI_SUM;
+    MPI_Op op = op_handle[is_ordered(k) ? OP_USER_ORDERED : k->variant == SINGLE ? OP_USER : OP_SUM];
     switch (k->operation) {
     case ALLGATHER: return THREE(Allgather, allgather, s, sn, st, r, rn, rt);
     case ALLGATHERV: return THREE(Allgatherv, allgatherv, s, sn, st, r, rc, rd, rt);
@@ -247,10 +249,12 @@ static int perform(const struct kase *k, MPI_Comm comm, char *text, size_t room)
     return wrong;
 }
 
-/* Open MPI 4.1.4 (coll/libnbc) overwrites in place what it has not sent yet, once messages wait for their receivers. */
+/* Open MPI 4.1.4 (coll/libnbc) overwrites in place what it has not sent yet, once messages wait for their receivers; and it may move several
+ * blocks as one, which is wrong with "forgotten-gap" (see types.h). */
 static int stock_fails(const struct kase *k)
 {
-    return (k->operation == ALLTOALLV || k->operation == ALLTOALLW) && k->mode != BLOCKING && k->in_place && k->periods > 5;
+    int overwrites = (k->operation == ALLTOALLV || k->operation == ALLTOALLW) && k->mode != BLOCKING && k->in_place && k->periods > 5;
+    return overwrites || k->variant == SINGLE;
 }
 
 static void run_case(struct kase k, MPI_Comm comm, MPI_Comm reference, const char *where)
@@ -273,6 +277,12 @@ static void run_case(struct kase k, MPI_Comm comm, MPI_Comm reference, const cha
         fail("only WITHOUT the component: %s", other);
 }
 
+/* Has the operation cases with blocks of one element? Where reductions have a block for each rank, a rank's are combined as one of several. */
+static int has_singles(enum operation operation, int periods)
+{
+    return periods == 1 && (!TABLE[operation].reduces || TABLE[operation].send == ONE);
+}
+
 int main(int argc, char **argv)
 {
     static const int PERIODS[] = {0, 1, 5, 300, 4000};
@@ -293,13 +303,13 @@ int main(int argc, char **argv)
         references[c] = without_component(comms[c]);
     for (int o = 0; o < OPERATIONS; o++)
         for (int n = 0; n < ARRAY_LEN(PERIODS) && in_list(ops, TABLE[o].name); n++)
-            for (int variant = 0; variant < ARRAY_LEN(TYPES); variant++)
+            for (int variant = 0; variant <= (has_singles(o, PERIODS[n]) ? SINGLE : SINGLE - 1); variant++)
                 for (int root = 0; root < (TABLE[o].rooted ? test_size : 1); root++)
                     for (int in_place = 0; in_place < 2; in_place++)
                         for (int mode = BLOCKING; mode <= PERSISTENT; mode++) {
                             uint64_t h = mix4(seed, (uint64_t)(o * 3 + mode), (uint64_t)(n * 8 + variant), (uint64_t)(root * 2 + in_place));
                             int sample = thin * (PERIODS[n] > 1000 ? 30 : PERIODS[n] > 100 ? 8 : TABLE[o].rooted ? 3 : 2);
-                            int simple = PERIODS[n] == 1 && variant == 0 && root == 0 && !in_place;
+                            int simple = (PERIODS[n] == 1 && variant == 0 && root == 0 && !in_place) || variant == SINGLE;
                             if (!full && !simple && h % (unsigned)sample)
                                 continue;
                             int c = (int)((h >> 32) % 2);
