@@ -6,7 +6,7 @@ use coll_rust::endpoint::{Result, Span, Stream};
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::op::{self, Combine};
 use coll_rust::shm::team::{Config, Team};
-use coll_rust::sync::wait::{Patience, Waiting};
+use coll_rust::sync::wait::{Patience, Waiting, yield_now};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -57,7 +57,8 @@ fn block_on<T>(team: &Team, future: impl Future<Output = T>) -> T {
     loop {
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => return result,
-            Poll::Pending => team.pause(&mut patience),
+            Poll::Pending if team.pause(&mut patience) => yield_now(),
+            Poll::Pending => {}
         }
     }
 }

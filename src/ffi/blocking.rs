@@ -11,11 +11,10 @@ use super::operation;
 use super::shared::{self, quick::quick};
 use super::team::Slot;
 use crate::endpoint::Result;
+use crate::shm::drive::{self, Around};
 use crate::shm::team::Team;
-use crate::sync::wait::Patience;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 /// Runs a blocking operation to its end.
 ///
@@ -65,42 +64,24 @@ unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call) -> i32 {
 /// may wait in.
 #[inline(always)]
 pub fn drive<'t>(
-    mut future: Pin<&mut impl Future<Output = Result<()>>>,
+    future: Pin<&mut impl Future<Output = Result<()>>>,
     team: impl Fn() -> Option<&'t Team>,
 ) -> Result<()> {
-    let mut context = Context::from_waker(Waker::noop());
-    let mut patience = Patience::default();
-    loop {
-        if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
-            return result;
-        }
-        let Some(team) = team() else {
-            // SAFETY: nothing is borrowed or locked here.
-            unsafe { glue::cr_progress() };
-            continue;
-        };
-        note_messages(team);
-        if !team.waits_for_one_word() {
-            // Progress may bring a message, which is looked at before the core goes to others.
-            team.pause(&mut patience);
-            // SAFETY: nothing is borrowed or locked here.
-            unsafe { glue::cr_progress() };
-            // What operations that were polled meanwhile wait for is no matter of the next poll's.
-            take_awaited();
-            continue;
-        }
-        if team.is_progress_due(&patience) {
-            // SAFETY: as above.
-            unsafe { glue::cr_progress() };
-            // Of operations that were polled meanwhile.
-            note_messages(team);
-        }
-        team.pause(&mut patience);
-    }
+    drive::drive(future, team, OpenMpi)
 }
 
-fn note_messages(team: &Team) {
-    if take_awaited() {
-        team.note_messages();
+/// Open MPI around a blocking operation.
+struct OpenMpi;
+
+impl Around for OpenMpi {
+    #[inline(always)]
+    fn progress(&mut self) {
+        // SAFETY: nothing is borrowed or locked when this is called.
+        unsafe { glue::cr_progress() };
+    }
+
+    #[inline(always)]
+    fn take_awaited(&mut self) -> bool {
+        take_awaited()
     }
 }

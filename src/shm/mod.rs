@@ -6,7 +6,7 @@
 //!   library's ([`smsc`], [`keys`]).
 //! * Protocol: the members of a group are a [`team`]; a sequence of operations runs on a stream of it, each operation a [`turn`]. What stands
 //!   where, and how words count: [`layout`].
-//! * Operations: [`op`], one file each; [`node`] is how an operation of several nodes gets at them.
+//! * Operations: [`op`], one file each; [`node`] is how an operation of several nodes gets at them. Blocking ones are run to their end by [`drive`].
 //!
 //! [`memory::Memory`] stands between the two halves: real processes provide it, and the [`heap`] of a test.
 
@@ -16,6 +16,7 @@ pub mod budget;
 pub mod cma;
 pub mod config;
 mod copy;
+pub mod drive;
 pub mod failure;
 pub mod group;
 pub mod heap;

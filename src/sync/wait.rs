@@ -112,6 +112,15 @@ impl Waiting {
     }
 }
 
+/// Gives the core away.
+#[inline(always)]
+pub fn yield_now() {
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}
+
 /// The state of one blocking wait: vain polls in a row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience(u32);

@@ -5,7 +5,7 @@ use coll_rust::endpoint::{Result, Span};
 use coll_rust::shm::op::{self, Combine};
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::{SimBlocks, SimStream};
-use coll_rust::sync::wait::{Mode, Patience, Waiting};
+use coll_rust::sync::wait::{Mode, Patience, Waiting, yield_now};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ fn block_on<T>(team: &Team, future: impl Future<Output = T>) -> T {
         }
         match team.config().waiting.mode {
             // Straight to sleep: the pauses before are no part of the protocol.
-            Mode::Block => (0..3).for_each(|_| team.pause(&mut patience)),
-            _ => loom::thread::yield_now(),
+            Mode::Block => (0..3).filter(|_| team.pause(&mut patience)).for_each(|_| yield_now()),
+            _ => yield_now(),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::operations::{Call, KINDS, Kind, run};
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::Rng;
-use coll_rust::sync::wait::{Mode, Patience, Waiting};
+use coll_rust::sync::wait::{Mode, Patience, Waiting, yield_now};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ pub fn block_on<T>(team: &Team, future: impl Future<Output = T>) -> T {
     loop {
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => return result,
-            Poll::Pending => team.pause(&mut patience),
+            Poll::Pending if team.pause(&mut patience) => yield_now(),
+            Poll::Pending => {}
         }
     }
 }

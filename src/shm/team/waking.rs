@@ -67,18 +67,19 @@ impl Team {
         patience.is_progress_due(&self.config.waiting)
     }
 
-    /// What the executor of a blocking operation does after each poll that found nothing: nothing, give the core away, or sleep for at most 1 ms. It sleeps
+    /// For the executor of a blocking operation, after each poll that found nothing: whether to give the core away now. Or it sleeps, for at most 1 ms, but
     /// only if exactly one wait was polled since the last call: an operation with several lanes waits for whichever comes first, and one that waits for a
     /// message not at all. That one leaves the core to progress, where that gives it away by itself: a second time would be a turn of all others more.
-    pub fn pause(&self, patience: &mut Patience) {
+    #[must_use = "the core is not given away here"]
+    pub fn pause(&self, patience: &mut Patience) -> bool {
         let count = self.awaited.count.load(Ordering::Relaxed);
         self.awaited.count.store(0, Ordering::Relaxed);
         let waiting = &self.config.waiting;
-        match if count == 1 { patience.next(waiting) } else { patience.next_before_progress(waiting) } {
-            Pause::None => {}
-            Pause::Sleep => self.sleep(),
-            Pause::Yield => yield_now(),
+        let pause = if count == 1 { patience.next(waiting) } else { patience.next_before_progress(waiting) };
+        if pause == Pause::Sleep {
+            self.sleep();
         }
+        pause == Pause::Yield
     }
 
     /// Sleeps until the awaited word changes, unless it has come.
@@ -98,14 +99,4 @@ impl Team {
         }
         asleep.store(0, Ordering::Relaxed);
     }
-}
-
-#[cfg(not(loom))]
-fn yield_now() {
-    std::thread::yield_now();
-}
-
-#[cfg(loom)]
-fn yield_now() {
-    loom::thread::yield_now();
 }

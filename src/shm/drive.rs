@@ -1,0 +1,180 @@
+//! Blocking operations: a future runs to its end on the caller's stack.
+//!
+//! Between two vain polls the caller may make progress elsewhere, give the core away, or sleep. The order matters to one who waits for messages: progress
+//! brings them, so they are looked at next, and the core is given away before. The other way round the message would lie there while all others
+//! have their turn.
+
+use super::team::Team;
+use crate::sync::wait::{self, Patience};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+/// What is around a blocking operation.
+pub trait Around {
+    /// Makes progress elsewhere, which may bring messages and poll other operations. Nothing is borrowed or locked when it is called.
+    fn progress(&mut self);
+
+    /// Whether any operation has looked for a message in vain since this was last asked.
+    fn take_awaited(&mut self) -> bool;
+
+    /// Gives the core away.
+    #[inline(always)]
+    fn yield_now(&mut self) {
+        wait::yield_now();
+    }
+}
+
+/// Runs a future to its end. `team`: the one that the future may wait in.
+#[inline(always)]
+pub fn drive<'t, T>(
+    mut future: Pin<&mut impl Future<Output = T>>,
+    team: impl Fn() -> Option<&'t Team>,
+    mut around: impl Around,
+) -> T {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut patience = Patience::default();
+    loop {
+        if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
+            return result;
+        }
+        let Some(team) = team() else {
+            around.progress();
+            continue;
+        };
+        note_messages(team, &mut around);
+        if !team.waits_for_one_word() {
+            // Progress may bring a message, which is looked at before the core goes to others.
+            pause(team, &mut patience, &mut around);
+            around.progress();
+            // What operations that were polled meanwhile wait for is no matter of the next poll's.
+            around.take_awaited();
+            continue;
+        }
+        if team.is_progress_due(&patience) {
+            around.progress();
+            // Of operations that were polled meanwhile.
+            note_messages(team, &mut around);
+        }
+        pause(team, &mut patience, &mut around);
+    }
+}
+
+#[inline(always)]
+fn note_messages(team: &Team, around: &mut impl Around) {
+    if around.take_awaited() {
+        team.note_messages();
+    }
+}
+
+fn pause(team: &Team, patience: &mut Patience, around: &mut impl Around) {
+    if team.pause(patience) {
+        around.yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::heap::Heap;
+    use crate::shm::team::Config;
+    use crate::sync::wait::{Mode, Waiting};
+    use std::cell::{Cell, RefCell};
+    use std::pin::pin;
+
+    const CROWDED: Waiting = Waiting { mode: Mode::Auto, crowded: true, yields: false, spin: 1 };
+
+    /// What the future waits for.
+    #[derive(Clone, Copy)]
+    enum For {
+        Message,
+        Words(usize),
+    }
+
+    /// Writes down what happens, a letter each: a look (of the future), progress, and giving the core away.
+    #[derive(Default)]
+    struct Record {
+        letters: RefCell<String>,
+        /// A message is awaited.
+        awaited: Cell<bool>,
+        /// Progress polls another operation, which waits for a message.
+        others: bool,
+    }
+
+    impl Record {
+        fn note(&self, letter: char) {
+            self.letters.borrow_mut().push(letter);
+        }
+    }
+
+    impl Around for &Record {
+        fn progress(&mut self) {
+            self.note('p');
+            self.awaited.set(self.awaited.get() || self.others);
+        }
+
+        fn take_awaited(&mut self) -> bool {
+            self.awaited.replace(false)
+        }
+
+        fn yield_now(&mut self) {
+            self.note('y');
+        }
+    }
+
+    /// What happens between vain polls, one after the other, that wait for these things.
+    fn between(waiting: Waiting, team: bool, others: bool, polls: &[For]) -> Vec<String> {
+        let config = Config { waiting, ..Config::default() };
+        // The other member never comes.
+        let heap = Heap::new(2, usize::MAX, true);
+        let alone = Team::new(heap.member(0), config);
+        let record = Record { others, ..Record::default() };
+        let mut polls = polls.iter();
+        let future = std::future::poll_fn(|context| {
+            record.note(' ');
+            match polls.next() {
+                None => return Poll::Ready(()),
+                Some(For::Message) => record.awaited.set(true),
+                Some(For::Words(count)) => (0..*count).for_each(|_| {
+                    assert!(pin!(alone.open(0, 0, false)).poll(context).is_pending());
+                }),
+            }
+            Poll::Pending
+        });
+        drive(pin!(future), || team.then_some(&alone), &record);
+        let letters = record.letters.into_inner();
+        letters.split(' ').skip(1).filter(|between| !between.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn progress_comes_right_before_the_look_for_messages() {
+        for waits in [For::Message, For::Words(2), For::Words(0)] {
+            for mode in [Mode::Auto, Mode::Yield] {
+                let waiting = Waiting { mode, ..CROWDED };
+                assert_eq!(between(waiting, true, false, &[waits; 20]), ["yp"; 20]);
+                // Progress gives the core away itself.
+                assert_eq!(between(Waiting { yields: true, ..waiting }, true, false, &[waits; 20]), ["p"; 20]);
+            }
+            assert_eq!(between(Waiting { crowded: false, ..CROWDED }, true, false, &[waits; 20]), ["p"; 20]);
+            assert_eq!(between(Waiting { mode: Mode::Spin, ..CROWDED }, true, false, &[waits; 20]), ["p"; 20]);
+            assert_eq!(between(CROWDED, false, false, &[waits; 20]), ["p"; 20]);
+        }
+    }
+
+    #[test]
+    fn who_waits_for_one_word_makes_progress_now_and_then() {
+        let waits = [For::Words(1); 16];
+        let mut expected = ["y"; 16];
+        expected[7] = "py";
+        expected[15] = "py";
+        assert_eq!(between(CROWDED, true, false, &waits), expected);
+        assert_eq!(between(Waiting { crowded: false, ..CROWDED }, true, false, &waits), ["p"; 16]);
+    }
+
+    #[test]
+    fn what_others_wait_for_is_no_matter_of_the_next_poll() {
+        assert_eq!(between(CROWDED, true, true, &[For::Message, For::Words(1), For::Message]), ["yp", "y", "yp"]);
+        // But of this one's: as if it waited for messages itself, it leaves the core to progress, and would not sleep.
+        let waiting = Waiting { yields: true, ..CROWDED };
+        assert_eq!(between(waiting, true, true, &[For::Words(1); 8]), ["y", "y", "y", "y", "y", "y", "y", "p"]);
+    }
+}
