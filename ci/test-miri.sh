@@ -37,9 +37,13 @@ esac
 miri --test shm threads
 miri --lib -- shm::copy shm::mailbox
 
-copy=$(mktemp -d)
-trap 'rm -rf "$copy"' EXIT
+# The copy has a target folder of its own, which goes with it: in one that both use, cargo would take what the last broken copy left for the source's.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+copy=$scratch/source target=${CARGO_TARGET_DIR:-$PWD/target}
+mkdir "$copy" "$scratch/target"
 cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf ompi-glue "$copy"
+cp -a "$target/miri" "$scratch/target"
 
 # Whether the race is noticed when one file is changed.
 notices() {
@@ -49,12 +53,11 @@ notices() {
         echo "'$change' changes nothing in $file: adapt ci/test-miri.sh to the source" >&2
         return 1
     fi
-    if log=$(cd "$copy" && miri --test shm threads::each 2>&1) || ! grep -q 'Undefined Behavior: Data race detected' <<<"$log"; then
+    if log=$(cd "$copy" && CARGO_TARGET_DIR=$scratch/target miri --test shm threads::each 2>&1) || ! grep -q 'Undefined Behavior: Data race detected' <<<"$log"; then
         echo "'$change' in $file was not noticed" >&2
         return 1
     fi
     echo "'$change' in $file noticed"
     cp "$file" "$copy/$file"
 }
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 notices src/shm/team/waking.rs 's/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/'
