@@ -5,7 +5,8 @@
  *
  * The variants (names of coll components) take turns call by call in one job. All ranks start at an agreed time of the
  * clock that the nodes share, long enough after the operation before that queues and token buckets are in the same state
- * for every variant. The time of an operation is that of the last rank to end; the table gives medians. Data is verified.
+ * for every variant. The time of an operation is that of the last rank to end; the table gives medians. Data is verified when all have ended, so that
+ * no rank does so on a core that another one needs.
  * The floor is the payload divided by the rate: each byte must cross the uplink once at least (Allreduce: once in each
  * direction, at the same time). With "blocks", operations with a block for each rank; their payload is what the ranks on one side
  * have for those on the other, and where everybody waits for everybody the floor is no less than "turns": the time in which empty messages tell
@@ -82,7 +83,8 @@ static int has_turns(enum operation op)
 static double once(struct buffers *b, double floor, enum operation op, int root, int salt, MPI_Comm comm, MPI_Comm sync)
 {
     for (int try = 0;; try++) {
-        int64_t start, time[3];
+        int64_t start, time[2];
+        int wrong = 0;
         buffers_fill(b, op, root, salt);
         MPI_Barrier(sync);
         start = now_ns() + LEAD_NS;
@@ -94,9 +96,11 @@ static double once(struct buffers *b, double floor, enum operation op, int root,
         else
             operation_run(b, op, root, comm);
         time[0] = now_ns() - start;
-        time[2] = comm != MPI_COMM_NULL && buffers_wrong(b, op, root, salt) != 0;
-        MPI_Allreduce(MPI_IN_PLACE, time, 3, MPI_INT64_T, MPI_MAX, sync);
-        if (time[2])
+        MPI_Allreduce(MPI_IN_PLACE, time, 2, MPI_INT64_T, MPI_MAX, sync);
+        if (comm != MPI_COMM_NULL)
+            wrong = buffers_wrong(b, op, root, salt) != 0;
+        MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, sync);
+        if (wrong)
             return -1;
         if ((double)time[1] <= LATE_NS + LATE_SHARE * 1e9 * floor || try == SPOILED_LIMIT)
             return (double)time[0] * 1e-9;
