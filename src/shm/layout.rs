@@ -89,7 +89,7 @@ pub enum Part {
 /// A member's control block.
 #[repr(C, align(64))]
 pub struct Control {
-    /// Not 0 while the member may be sleeping.
+    /// Not 0 while the member may be sleeping: on what, src/shm/team/waking.rs says.
     pub asleep: SharedU64,
     /// Not 0 when an operation of the member has failed.
     pub failed: SharedU64,

@@ -2,15 +2,19 @@
 
 use super::Team;
 use crate::shm::layout::reached;
+use crate::shm::memory::Member;
+use crate::shm::pool::PAGE;
 use crate::sync::futex::{self, Half};
 use crate::sync::shared::{Ordering, SharedU64, fence};
 use crate::sync::wait::{LONGEST_SLEEP_NS, Patience, Pause};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 /// What the latest wait of a blocking operation that found nothing waits for.
 #[derive(Default)]
 pub(super) struct Awaited {
+    /// Whose word it is.
+    member: AtomicUsize,
     word: AtomicPtr<SharedU64>,
     target: AtomicU64,
     /// Waits that found nothing since the last pause.
@@ -31,19 +35,26 @@ impl Team {
     fn wake(&self, word: &SharedU64, before: u64, next: u64) {
         // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
         fence(Ordering::SeqCst);
-        let asleep = |member| member != self.me && self.control(member).asleep.load(Ordering::Relaxed) != 0;
-        if (0..self.size).any(asleep) {
-            // One who waits within the operation sleeps on the step, one who waits for a later operation on its number; but the
-            // former may wait in vain for a step when the owner goes on to the next operation.
+        let (low, high) = (place(self.me, word, Half::Low), place(self.me, word, Half::High));
+        let (mut on_low, mut on_high) = (false, false);
+        for member in (0..self.size).filter(|&m| m != self.me) {
+            let at = self.control(member).asleep.load(Ordering::Relaxed);
+            on_low |= at == low;
+            on_high |= at == high;
+        }
+        // One who waits within the operation sleeps on the step, one who waits for a later operation on its number; but the
+        // former may wait in vain for a step when the owner goes on to the next operation.
+        if on_low {
             futex::wake(word, Half::Low);
-            if Half::High.of(before) != Half::High.of(next) {
-                futex::wake(word, Half::High);
-            }
+        }
+        if on_high && Half::High.of(before) != Half::High.of(next) {
+            futex::wake(word, Half::High);
         }
     }
 
-    /// Notes that a wait of a blocking operation has found nothing.
-    pub(in crate::shm) fn note(&self, word: &SharedU64, target: u64) {
+    /// Notes that a wait of a blocking operation for a word of `member` has found nothing.
+    pub(in crate::shm) fn note(&self, member: Member, word: &SharedU64, target: u64) {
+        self.awaited.member.store(member, Ordering::Relaxed);
         self.awaited.word.store(ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
         self.awaited.target.store(target, Ordering::Relaxed);
         let count = self.awaited.count.load(Ordering::Relaxed);
@@ -69,7 +80,7 @@ impl Team {
 
     /// For the executor of a blocking operation, after each poll that found nothing: whether to give the core away now. Or it sleeps, for at most 1 ms, but
     /// only if exactly one wait was polled since the last call: an operation with several lanes waits for whichever comes first, and one that waits for a
-    /// message not at all. That one leaves the core to progress, where that gives it away by itself: a second time would be a turn of all others more.
+    /// message not at all.
     #[must_use = "the core is not given away here"]
     pub fn pause(&self, patience: &mut Patience) -> bool {
         let count = self.awaited.count.load(Ordering::Relaxed);
@@ -85,18 +96,28 @@ impl Team {
     /// Sleeps until the awaited word changes, unless it has come.
     fn sleep(&self) {
         let (at, target) = (self.awaited.word.load(Ordering::Relaxed), self.awaited.target.load(Ordering::Relaxed));
+        let member = self.awaited.member.load(Ordering::Relaxed);
         // SAFETY: a word of the team's memory, noted by a wait on this team.
         let word = unsafe { &*at };
+        // The half that the publication will change: a later operation may well stop at the same step.
+        let half_after = |seen| if Half::High.of(seen) == Half::High.of(target) { Half::Low } else { Half::High };
+        let half = half_after(word.load(Ordering::Relaxed));
         let asleep = &self.control(self.me).asleep;
-        asleep.store(1, Ordering::Relaxed);
+        asleep.store(place(member, word, half), Ordering::Relaxed);
         // SYNC(asleep): see `wake`.
         fence(Ordering::SeqCst);
         let seen = word.load(Ordering::Relaxed);
-        if !reached(seen, target) {
-            // The half that the publication will change: a later operation may well stop at the same step.
-            let half = if Half::High.of(seen) == Half::High.of(target) { Half::Low } else { Half::High };
+        // Writers wake who has said that it sleeps on that half.
+        if !reached(seen, target) && half_after(seen) == half {
             futex::wait(word, half, seen, LONGEST_SLEEP_NS);
         }
         asleep.store(0, Ordering::Relaxed);
     }
+}
+
+/// What one says that sleeps on half of a word of `member`: never 0. The word is told by where it lies in its page, as every process maps pages elsewhere;
+/// others that lie there in other pages cost a vain call.
+fn place(member: Member, word: &SharedU64, half: Half) -> u64 {
+    let in_page = ptr::from_ref(word).addr() as u64 % PAGE as u64;
+    (member as u64 + 1) << 16 | in_page << 1 | u64::from(half == Half::High)
 }
