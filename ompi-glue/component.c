@@ -61,11 +61,17 @@ static int component_open(void)
         cr_requests_close();
         return OMPI_ERROR;
     }
+    if (MPI_SUCCESS != cr_hush_open()) {
+        cr_component_close();
+        cr_requests_close();
+        return OMPI_ERROR;
+    }
     return OMPI_SUCCESS;
 }
 
 static int component_close(void)
 {
+    cr_hush_close();
     cr_component_close();
     cr_requests_close();
     return OMPI_SUCCESS;

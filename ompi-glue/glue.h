@@ -202,6 +202,12 @@ void cr_request_cancel(struct ompi_request_t *request);
 int cr_max_tag(void);
 
 void cr_progress(void); /* opal_progress */
+/* The same, but if cr_hushes, it does not give the core away, whatever mpi_yield_when_idle says. */
+void cr_progress_hushed(void);
+int cr_hushes(void);
+/* What that needs while the component is open. */
+int cr_hush_open(void);
+void cr_hush_close(void);
 int cr_progress_register(int (*function)(void));
 void cr_progress_unregister(int (*function)(void));
 

@@ -81,6 +81,12 @@ impl Around for OpenMpi {
     }
 
     #[inline(always)]
+    fn progress_hushed(&mut self) {
+        // SAFETY: as above.
+        unsafe { glue::cr_progress_hushed() };
+    }
+
+    #[inline(always)]
     fn take_awaited(&mut self) -> bool {
         take_awaited()
     }

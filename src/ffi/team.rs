@@ -215,7 +215,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                     Way::Nothing => "shared memory: the processes cannot read each other's (each says why)",
                 });
             }
-            let team = Team::new(Box::new(group), config(shm, size, among, (crowded, yields_here())));
+            let team = Team::new(Box::new(group), config(shm, size, among, (crowded, progress_yields())));
             let missing = times::begin(&team, shm, way, measured);
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
@@ -279,6 +279,12 @@ struct Made {
 fn yields_here() -> bool {
     // SAFETY: reads a parameter of Open MPI's.
     unsafe { glue::cr_yields() != 0 }
+}
+
+/// Whether its progress then gives the core away whether one likes it or not.
+fn progress_yields() -> bool {
+    // SAFETY: tells a constant.
+    yields_here() && unsafe { glue::cr_hushes() == 0 }
 }
 
 /// The group, if all have attached all.

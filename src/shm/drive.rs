@@ -14,6 +14,10 @@ pub trait Around {
     /// Makes progress elsewhere, which may bring messages and poll other operations. Nothing is borrowed or locked when it is called.
     fn progress(&mut self);
 
+    /// The same for a caller that gives the core away itself, so that progress does not, as it would, with `mpi_yield_when_idle`, also when it has just read a
+    /// message. Unless the [team](crate::sync::wait::Waiting::yields) says that it does.
+    fn progress_hushed(&mut self);
+
     /// Whether any operation has looked for a message in vain since this was last asked.
     fn take_awaited(&mut self) -> bool;
 
@@ -45,7 +49,10 @@ pub fn drive<'t, T>(
         if !team.waits_for_one_word() {
             // Progress may bring a message, which is looked at before the core goes to others.
             pause(team, &mut patience, &mut around);
-            around.progress();
+            match team.config().waiting.gives_core_away() {
+                true => around.progress_hushed(),
+                false => around.progress(),
+            }
             // What operations that were polled meanwhile wait for is no matter of the next poll's.
             around.take_awaited();
             continue;
@@ -90,7 +97,7 @@ mod tests {
         Words(usize),
     }
 
-    /// Writes down what happens, a letter each: a look (of the future), progress, and giving the core away.
+    /// Writes down what happens, a letter each: a look (of the future), progress, also hushed, and giving the core away.
     #[derive(Default)]
     struct Record {
         letters: RefCell<String>,
@@ -109,6 +116,11 @@ mod tests {
     impl Around for &Record {
         fn progress(&mut self) {
             self.note('p');
+            self.awaited.set(self.awaited.get() || self.others);
+        }
+
+        fn progress_hushed(&mut self) {
+            self.note('h');
             self.awaited.set(self.awaited.get() || self.others);
         }
 
@@ -150,9 +162,9 @@ mod tests {
         for waits in [For::Message, For::Words(2), For::Words(0)] {
             for mode in [Mode::Auto, Mode::Yield] {
                 let waiting = Waiting { mode, ..CROWDED };
-                assert_eq!(between(waiting, true, false, &[waits; 20]), ["yp"; 20]);
-                // Progress gives the core away itself.
-                assert_eq!(between(Waiting { yields: true, ..waiting }, true, false, &[waits; 20]), ["p"; 20]);
+                assert_eq!(between(waiting, true, false, &[waits; 20]), ["yh"; 20]);
+                // Progress gives the core away itself, and cannot be hushed.
+                assert_eq!(between(Waiting { yields: true, ..waiting }, true, false, &[waits; 20]), ["h"; 20]);
             }
             assert_eq!(between(Waiting { crowded: false, ..CROWDED }, true, false, &[waits; 20]), ["p"; 20]);
             assert_eq!(between(Waiting { mode: Mode::Spin, ..CROWDED }, true, false, &[waits; 20]), ["p"; 20]);
@@ -172,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_others_wait_for_is_no_matter_of_the_next_poll() {
-        assert_eq!(between(CROWDED, true, true, &[For::Message, For::Words(1), For::Message]), ["yp", "y", "yp"]);
+        assert_eq!(between(CROWDED, true, true, &[For::Message, For::Words(1), For::Message]), ["yh", "y", "yh"]);
         // But of this one's: as if it waited for messages itself, it leaves the core to progress, and would not sleep.
         let waiting = Waiting { yields: true, ..CROWDED };
         assert_eq!(between(waiting, true, true, &[For::Words(1); 8]), ["y", "y", "y", "y", "y", "y", "y", "p"]);

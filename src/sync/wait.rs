@@ -58,7 +58,8 @@ pub struct Waiting {
     pub mode: Mode,
     /// There are more processes than cores that they may use.
     pub crowded: bool,
-    /// The caller's progress elsewhere gives the core away where it finds nothing (`mpi_yield_when_idle`). This may differ between members.
+    /// The caller's progress elsewhere gives the core away where it finds nothing (`mpi_yield_when_idle`), and cannot be told not to. This may differ between
+    /// members.
     pub yields: bool,
     /// Looks at a word within one poll of a blocking operation.
     pub spin: u32,
@@ -100,6 +101,15 @@ impl Waiting {
         }
     }
 
+    /// Whether one who waits for messages gives the core away by itself, but for the first times.
+    pub fn gives_core_away(&self) -> bool {
+        match self.mode {
+            Mode::Spin => false,
+            Mode::Yield => true,
+            Mode::Auto | Mode::Block => self.crowded,
+        }
+    }
+
     /// Looks within one poll: few where the awaited process may need this core.
     pub fn looks(&self) -> u32 {
         match self.mode {
@@ -129,7 +139,9 @@ impl Patience {
     /// Whether to make progress elsewhere after one more vain poll. Who is about to sleep does, so that others wait for that no longer than a sleep.
     pub fn is_progress_due(&self, waiting: &Waiting) -> bool {
         let vain = self.0.saturating_add(1);
-        !waiting.crowded || vain.is_multiple_of(POLLS_PER_PROGRESS) || Self::after(vain, waiting) == Pause::Sleep
+        // Who has waited for very long does not count any more.
+        let due = vain.is_multiple_of(POLLS_PER_PROGRESS) || vain == u32::MAX;
+        !waiting.crowded || due || Self::after(vain, waiting) == Pause::Sleep
     }
 
     /// What to do after one more vain poll.
@@ -207,6 +219,7 @@ mod tests {
                     slept |= pause == Pause::Sleep;
                 }
                 assert_eq!(slept, waiting.may_sleep(), "{waiting:?}");
+                assert!(Patience(u32::MAX).is_progress_due(&waiting), "{waiting:?}: no progress for ever");
                 assert!(waiting.looks() >= 1);
             }
         }
