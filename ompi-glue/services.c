@@ -298,7 +298,9 @@ static _Thread_local int hushed;
 
 static int hush(void)
 {
-    return hushed;
+    const int now = hushed;
+    hushed = 0; /* who waits in another callback does give the core away */
+    return now;
 }
 
 int cr_hush_open(void)

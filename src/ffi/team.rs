@@ -229,7 +229,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     Ok(None)
 }
 
-/// The sizes and ways of a team; `among` other nodes, or all there is; whether its processes take turns, and whether the caller's progress gives the core away.
+/// The sizes and ways of a team; `among` other nodes, or all there is; whether its processes take turns, and whether the caller's progress gives the core away and cannot be told not to.
 fn config(shm: &Shm, members: usize, among: bool, (crowded, yields): (bool, bool)) -> Config {
     let built_in = Config::default();
     // Many processes have many queues, which come out of one limit for the node.

@@ -49,20 +49,26 @@ pub fn drive<'t, T>(
         if !team.waits_for_one_word() {
             // Progress may bring a message, which is looked at before the core goes to others.
             pause(team, &mut patience, &mut around);
-            match team.config().waiting.gives_core_away() {
-                true => around.progress_hushed(),
-                false => around.progress(),
-            }
+            progress(team, &mut around);
             // What operations that were polled meanwhile wait for is no matter of the next poll's.
             around.take_awaited();
             continue;
         }
         if team.is_progress_due(&patience) {
-            around.progress();
+            progress(team, &mut around);
             // Of operations that were polled meanwhile.
             note_messages(team, &mut around);
         }
         pause(team, &mut patience, &mut around);
+    }
+}
+
+/// Progress beside pauses of the team.
+#[inline(always)]
+fn progress(team: &Team, around: &mut impl Around) {
+    match team.config().waiting.gives_core_away() {
+        true => around.progress_hushed(),
+        false => around.progress(),
     }
 }
 
@@ -176,8 +182,8 @@ mod tests {
     fn who_waits_for_one_word_makes_progress_now_and_then() {
         let waits = [For::Words(1); 16];
         let mut expected = ["y"; 16];
-        expected[7] = "py";
-        expected[15] = "py";
+        expected[7] = "hy";
+        expected[15] = "hy";
         assert_eq!(between(CROWDED, true, false, &waits), expected);
         assert_eq!(between(Waiting { crowded: false, ..CROWDED }, true, false, &waits), ["p"; 16]);
     }
@@ -187,6 +193,6 @@ mod tests {
         assert_eq!(between(CROWDED, true, true, &[For::Message, For::Words(1), For::Message]), ["yh", "y", "yh"]);
         // But of this one's: as if it waited for messages itself, it leaves the core to progress, and would not sleep.
         let waiting = Waiting { yields: true, ..CROWDED };
-        assert_eq!(between(waiting, true, true, &[For::Words(1); 8]), ["y", "y", "y", "y", "y", "y", "y", "p"]);
+        assert_eq!(between(waiting, true, true, &[For::Words(1); 8]), ["y", "y", "y", "y", "y", "y", "y", "h"]);
     }
 }

@@ -88,7 +88,7 @@ const YIELDS: u32 = 100;
 const LOOKS: u32 = 2;
 /// Looks within one poll where the awaited process may need this core: a fraction of what giving it away costs.
 const CROWDED_LOOKS: u32 = 5;
-/// There, one vain poll of so many makes progress elsewhere: with `mpi_yield_when_idle` that gives the core away itself, once more than needed.
+/// There, one vain poll of so many makes progress elsewhere.
 const POLLS_PER_PROGRESS: u32 = 8;
 
 impl Waiting {
@@ -105,8 +105,8 @@ impl Waiting {
     pub fn gives_core_away(&self) -> bool {
         match self.mode {
             Mode::Spin => false,
-            Mode::Yield => true,
-            Mode::Auto | Mode::Block => self.crowded,
+            Mode::Yield | Mode::Block => true,
+            Mode::Auto => self.crowded,
         }
     }
 
@@ -190,6 +190,8 @@ mod tests {
             for (crowded, yields) in [(false, false), (false, true), (true, false), (true, true)] {
                 let waiting = Waiting { mode, crowded, yields, spin: 0 };
                 let [mut alone, mut before] = [Patience::default(); 2];
+                let after_long = Patience(1000).next_before_progress(&Waiting { yields: false, ..waiting });
+                assert_eq!(after_long == Pause::Yield, waiting.gives_core_away(), "{waiting:?}");
                 for _ in 0..300 {
                     let expected = match alone.next(&waiting) {
                         Pause::None => Pause::None,
