@@ -6,12 +6,16 @@
 
 mod auto;
 pub mod cost;
+pub mod decision;
 mod listing;
+pub mod memo;
 mod operation;
 mod spec;
 pub mod table;
 
+pub use decision::{Choice, Decision, Given, Sharing};
 pub use listing::documentation;
+pub use memo::Memo;
 pub use operation::Operation;
 pub use spec::{Setting, Spec};
 pub use table::{
@@ -50,6 +54,10 @@ fn suits(members: usize, need: Need) -> bool {
 }
 
 impl Known for Facts {
+    fn of(_: &Whole) -> Option<&Facts> {
+        None
+    }
+
     fn level(&self) -> Level {
         self.level
     }
@@ -92,6 +100,10 @@ pub struct Whole {
 }
 
 impl Known for Whole {
+    fn of(whole: &Whole) -> Option<&Whole> {
+        Some(whole)
+    }
+
     /// Any: there is one algorithm for all.
     fn level(&self) -> Level {
         Level::Cluster

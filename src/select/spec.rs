@@ -1,7 +1,7 @@
 //! The values of the parameters `coll_rust_<operation>_algorithm`: one algorithm, or one per level.
 
-use super::Operation;
 use super::table::{Argument, Family, Known, Row};
+use super::{Choice, Operation, Whole};
 use crate::topo::Level;
 
 /// A parsed algorithm parameter.
@@ -162,6 +162,8 @@ pub trait Setting {
     fn is_shared_within_node(&self) -> bool;
     /// Whether the parameter says so.
     fn names_shm(&self) -> bool;
+    /// The algorithm of the whole operation, where it has one.
+    fn choice(&self, whole: &Whole) -> Option<Choice>;
 }
 
 impl<A: Family> Setting for Spec<A> {
@@ -176,6 +178,10 @@ impl<A: Family> Setting for Spec<A> {
 
     fn names_shm(&self) -> bool {
         self.shm
+    }
+
+    fn choice(&self, whole: &Whole) -> Option<Choice> {
+        A::Facts::of(whole).map(|facts| self.choose(facts).into())
     }
 }
 

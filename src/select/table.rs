@@ -4,7 +4,7 @@
 //! requirement is not met, the table in the README, and the list of what the tests under `mpiexec` run. A new algorithm is a
 //! row here, and an arm where its family is run (the compiler tells where).
 
-use super::{Facts, Operation, Whole, auto};
+use super::{Choice, Facts, Operation, Whole, auto};
 use crate::topo::Level;
 
 /// A number that an algorithm takes, after a `/` in the parameter.
@@ -57,7 +57,9 @@ impl Need {
 }
 
 /// What is known where an algorithm is chosen. The same on all members.
-pub trait Known {
+pub trait Known: Sized {
+    /// The facts, where algorithms are for whole operations.
+    fn of(whole: &Whole) -> Option<&Self>;
     /// The level of the group.
     fn level(&self) -> Level;
     /// Whether a requirement is met.
@@ -92,7 +94,7 @@ impl Row {
 }
 
 /// A family: the algorithms that some operations have in common.
-pub trait Family: Copy + 'static {
+pub trait Family: Copy + Into<Choice> + 'static {
     /// What the choice depends on.
     type Facts: Known;
     /// The operations.
@@ -132,6 +134,12 @@ macro_rules! family {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $family {
             $($(#[$about])* $variant $(($number))?),+
+        }
+
+        impl From<$family> for Choice {
+            fn from(algorithm: $family) -> Choice {
+                Choice::$family(algorithm)
+            }
         }
 
         impl Family for $family {

@@ -1,0 +1,208 @@
+//! What is decided about a call, from what all ranks know: whether it may go through shared memory, and by which algorithm it goes by messages.
+
+use super::cost;
+use super::{
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Neighbor, Operation, Reduce, ReduceScatter, Scan, Scatter,
+    Setting, Whole,
+};
+use crate::topo::{Level, LevelSpec};
+
+/// Which processes could share memory. The same on all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// None.
+    Nobody,
+    /// Those of each node, which are several on some.
+    Nodes,
+    /// All: they are on one node.
+    All,
+}
+
+/// Of what a decision depends on, what is not the same in all calls of an operation on a communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Bytes of a block; `None` where there are no blocks of one length.
+    pub block: Option<usize>,
+    /// Bytes of all data; `None` where not all ranks know.
+    pub bytes: Option<usize>,
+    /// Whether operands may be exchanged.
+    pub commutative: bool,
+}
+
+/// An algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the families' names say it
+pub enum Choice {
+    Allgather(Allgather),
+    Allreduce(Allreduce),
+    Alltoall(Alltoall),
+    Barrier(Barrier),
+    Bcast(Bcast),
+    Gather(Gather),
+    Neighbor(Neighbor),
+    Reduce(Reduce),
+    ReduceScatter(ReduceScatter),
+    Scan(Scan),
+    Scatter(Scatter),
+}
+
+/// What is decided about a call. The same on all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it may go through shared memory: all of it, where all processes share some, else what happens within the nodes.
+    pub shares: bool,
+    /// The algorithm of the whole operation; `None`: every level has its own.
+    pub choice: Option<Choice>,
+    /// Whether leaders are [those of all nodes](cost::is_across_nodes), in one group.
+    pub across: bool,
+    /// The lowest level that joins all ranks.
+    pub level: Level,
+}
+
+impl Decision {
+    /// By the parameters of an operation, `setting` being that of its algorithm.
+    pub fn new(setting: &dyn Setting, levels: &LevelSpec, sharing: Sharing, whole: &Whole) -> Decision {
+        let choice = setting.choice(whole);
+        let wanted = || is_shared_within_node(setting, levels, whole.operation, whole.reproducible);
+        let shares = match (sharing, choice) {
+            (Sharing::Nobody, _) => false,
+            (Sharing::All, _) | (_, None | Some(Choice::Neighbor(_))) => wanted(),
+            // An algorithm that is asked for by name is taken at its word.
+            (Sharing::Nodes, Some(choice)) => match choice {
+                Choice::Gather(Gather::Linear(_)) | Choice::Scatter(Scatter::Linear(_)) => wanted() && levels.is_auto(),
+                _ => leaves_nodes(choice) && levels.is_auto() && is_in_any_order(whole.operation, whole.reproducible),
+            },
+        };
+        let level = if whole.shape.nodes > 1 { Level::Cluster } else { Level::Node };
+        Decision { shares, choice, across: cost::is_across_nodes(whole), level }
+    }
+}
+
+/// Whether an algorithm between nodes leaves it open how ranks of a node come together.
+fn leaves_nodes(choice: Choice) -> bool {
+    match choice {
+        Choice::Allgather(algorithm) => algorithm == Allgather::Hierarchical,
+        Choice::Alltoall(algorithm) => matches!(algorithm, Alltoall::Hierarchical | Alltoall::Spread),
+        Choice::Gather(algorithm) => algorithm == Gather::Hierarchical,
+        Choice::ReduceScatter(algorithm) => algorithm == ReduceScatter::Hierarchical,
+        Choice::Scan(algorithm) => algorithm == Scan::Hierarchical,
+        Choice::Scatter(algorithm) => algorithm == Scatter::Hierarchical,
+        _ => false,
+    }
+}
+
+/// In shared memory, values are combined in another order than by messages.
+fn is_in_any_order(operation: Operation, reproducible: bool) -> bool {
+    !(operation.reduces() && reproducible)
+}
+
+/// Whether the parameters leave an operation to shared memory within a node. The same on all ranks.
+pub fn is_shared_within_node(
+    setting: &dyn Setting,
+    levels: &LevelSpec,
+    operation: Operation,
+    reproducible: bool,
+) -> bool {
+    let levels = levels.is_auto() || (setting.names_shm() && levels.holds(Level::Node));
+    is_in_any_order(operation, reproducible) && setting.is_shared_within_node() && levels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::{Memo, Spec};
+    use crate::topo::Shape;
+
+    const SHAPE: Shape = Shape { nodes: 4, flat: false, crowded: false, even: true, even_nodes: true };
+
+    fn decide(setting: &dyn Setting, sharing: Sharing, operation: Operation, given: Given) -> Decision {
+        let Given { block, bytes, commutative } = given;
+        let whole = Whole {
+            operation,
+            members: 32,
+            shape: SHAPE,
+            shared: sharing == Sharing::Nodes,
+            block,
+            bytes,
+            commutative,
+            reproducible: false,
+        };
+        Decision::new(setting, &LevelSpec::Auto, sharing, &whole)
+    }
+
+    fn blocks(len: usize) -> Given {
+        Given { block: Some(len), bytes: Some(32 * len), commutative: false }
+    }
+
+    fn bytes(len: usize, commutative: bool) -> Given {
+        Given { block: None, bytes: Some(len), commutative }
+    }
+
+    /// Two calls that go different ways, one after the other and again: neither goes that of the other.
+    #[test]
+    fn no_decision_stands_in_for_another() {
+        let untold = Given { block: None, bytes: None, commutative: false };
+        let apart = [
+            (Operation::Allgather, blocks(64), blocks(64 << 10)),
+            (Operation::Allgatherv, bytes(4 << 10, false), bytes(4 << 20, false)),
+            (Operation::Alltoall, blocks(64), blocks(64 << 10)),
+            (Operation::Gather, blocks(8), blocks(4 << 20)),
+            (Operation::Scatter, blocks(8), blocks(4 << 20)),
+            (Operation::Gather, blocks(4 << 20), Given { block: None, ..blocks(4 << 20) }),
+        ];
+        let halving = Spec::<ReduceScatter>::parse("recursive_halving").unwrap();
+        let named = [(Operation::ReduceScatter, bytes(8, true), bytes(8, false))];
+        let auto = |operation| -> &dyn Setting {
+            match operation {
+                Operation::Allgather | Operation::Allgatherv => const { &Spec::<Allgather>::AUTO },
+                Operation::Alltoall => const { &Spec::<Alltoall>::AUTO },
+                Operation::Gather => const { &Spec::<Gather>::AUTO },
+                _ => const { &Spec::<Scatter>::AUTO },
+            }
+        };
+        let apart = apart.map(|(operation, one, other)| (auto(operation), operation, one, other));
+        let named = named.map(|(operation, one, other)| (&halving as &dyn Setting, operation, one, other));
+        for (setting, operation, one, other) in apart.into_iter().chain(named) {
+            let (memo, found) = (Memo::default(), std::cell::Cell::new(0));
+            let ask = |given| {
+                memo.answer(given, || {
+                    found.set(found.get() + 1);
+                    Ok::<_, ()>(decide(setting, Sharing::Nodes, operation, given))
+                })
+            };
+            let expected = |given| Ok(decide(setting, Sharing::Nodes, operation, given));
+            assert_ne!(expected(one), expected(other), "{operation:?}: the test would say nothing");
+            for given in [one, one, other, other, one, untold, other] {
+                assert_eq!(ask(given), expected(given), "{operation:?} {given:?}");
+            }
+            assert_eq!(found.get(), 5, "who asks the same again is told the same");
+        }
+    }
+
+    #[test]
+    fn who_shares_memory() {
+        let shares = |setting: &dyn Setting, operation, given| {
+            [Sharing::Nobody, Sharing::Nodes, Sharing::All].map(|who| decide(setting, who, operation, given).shares)
+        };
+        let auto = Spec::<Gather>::AUTO;
+        let named = |name| Spec::<Gather>::parse(name).unwrap();
+        let (short, long) = (blocks(8), blocks(4 << 20));
+        assert_eq!(shares(&auto, Operation::Gather, short), [false, true, true], "through leaders");
+        assert_eq!(shares(&auto, Operation::Gather, long), [false, true, true], "at once, beside the node");
+        assert_eq!(shares(&named("linear"), Operation::Gather, short), [false; 3]);
+        assert_eq!(shares(&named("hierarchical"), Operation::Gather, short), [false, true, false]);
+        assert_eq!(shares(&Spec::<Alltoall>::AUTO, Operation::Alltoall, blocks(1 << 20)), [false, true, true]);
+        assert_eq!(shares(&Spec::<Bcast>::AUTO, Operation::Bcast, bytes(8, false)), [false, true, true]);
+        assert_eq!(shares(&Spec::<Bcast>::parse("flat").unwrap(), Operation::Bcast, bytes(8, false)), [false; 3]);
+        let edges = Given { block: None, bytes: None, commutative: false };
+        assert_eq!(shares(&Spec::<Neighbor>::AUTO, Operation::NeighborAlltoall, edges), [false, true, true]);
+        // A sum must not depend on who shares memory.
+        for (reproducible, sharing) in [(true, Sharing::All), (true, Sharing::Nodes), (false, Sharing::All)] {
+            let (setting, operation) = (&Spec::<Scan>::AUTO, Operation::Scan);
+            let Given { block, bytes, commutative } = bytes(8, true);
+            let (members, shape, shared) = (32, SHAPE, true);
+            let whole = Whole { operation, members, shape, shared, block, bytes, commutative, reproducible };
+            assert_eq!(Decision::new(setting, &LevelSpec::Auto, sharing, &whole).shares, !reproducible);
+        }
+    }
+}
