@@ -22,6 +22,7 @@ pub mod lanes;
 pub mod neighbor;
 pub mod parts;
 pub mod pieces;
+pub mod plans;
 pub mod reduce;
 pub mod reduce_scatter;
 mod rooted;

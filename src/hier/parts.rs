@@ -9,6 +9,7 @@ use crate::topo::{Group, Hierarchy};
 use std::ops::Range;
 
 /// The members of one group, and the ranks that each stands for, ascending.
+#[derive(Debug)]
 struct Of {
     ranks: Vec<Vec<usize>>,
     /// The same as places among the ranks that the caller stands for; empty where it does not lead the group.
@@ -16,6 +17,7 @@ struct Of {
 }
 
 /// The ranks below the members of the caller's groups. Made once for a communicator and a root.
+#[derive(Debug)]
 pub struct Parts {
     groups: Vec<Of>,
     own: Vec<usize>,

@@ -220,6 +220,11 @@ impl Hierarchy {
         if even { parts } else { Vec::new() }
     }
 
+    /// The calling process.
+    pub fn rank(&self) -> Rank {
+        self.me
+    }
+
     /// The levels that count, bottom to top. Those inside the node are the caller's node's own.
     pub fn levels(&self) -> &[Level] {
         &self.levels
