@@ -14,7 +14,8 @@
 //! # The way of a call
 //!
 //! 1. The C shim (`ompi-glue/`) hands the arguments over (`ffi::exports`), and takes no decision.
-//! 2. `ffi::operation` asks Open MPI about datatype and operation, takes an identity (tags) and picks the hierarchy.
+//! 2. `ffi::operation` asks Open MPI about datatype and operation, takes an identity (tags), decides how the call goes
+//!    ([`select::decision`]: once for all calls that follow each other alike) and picks the hierarchy ([`hier::plans`]).
 //! 3. [`hier`] composes the operation: segments, [`hier::lanes`] of which are in flight at a time, each through all levels.
 //! 4. At each level [`select`] chooses the algorithm from what all members of the group know, and [`algo`] runs it over a
 //!    [`algo::Stage`]: members numbered from 0, and the rank arithmetic of [`pattern`].

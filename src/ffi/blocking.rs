@@ -51,7 +51,7 @@ unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     }
     // Others may have come through `quick`, which counts nothing: tags and the place in flow control only matter where there is no shared
     // memory, and are taken when that is known.
-    let slot = shared::is_eligible(comm, &call).then_some(Slot::Blocking);
+    let slot = shared::is_eligible(&call).then_some(Slot::Blocking);
     let (first_tag, synchronise) = match slot.is_some() && comm.is_shared() {
         true => (None, false),
         false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(&call)),

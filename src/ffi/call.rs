@@ -7,6 +7,7 @@ use super::kind::Kind;
 use super::neighbor::Neighborhood;
 use super::startup;
 use crate::endpoint::{Rank, Span};
+use crate::select::{Decision, Given};
 use std::ptr;
 
 /// A collective call with what was found out about its arguments.
@@ -24,13 +25,16 @@ pub struct Call {
     pub receive: Option<Side>,
     /// Null where nothing is reduced.
     pub op: *mut ompi_op_t,
-    pub commutative: bool,
     pub intrinsic: bool,
     extremum: bool,
     /// Whether some ranks wait for nobody in it, and so may run ahead of the others.
     pub one_way: bool,
     /// Whether all ranks are sure to make it. The same on all ranks that do.
     pub by_all: bool,
+    /// What all ranks know of its data.
+    pub given: Given,
+    /// How it goes.
+    pub decision: Decision,
 }
 
 // SAFETY: the addresses of Open MPI's objects; the rest is Send by itself.
@@ -70,6 +74,7 @@ impl Call {
                 return Err(CR_ERR_OP as i32);
             }
         }
+        let data = given_by(kind, receive.as_ref().or(send.as_ref()), ranks, op.commutative != 0);
         Ok(Call {
             kind,
             root,
@@ -79,11 +84,12 @@ impl Call {
             send,
             receive,
             op: call.op,
-            commutative: op.commutative != 0,
             intrinsic: op.intrinsic != 0,
             extremum: op.extremum != 0,
             one_way: around.map_or(kind.is_one_way(), Neighborhood::is_directed),
             by_all: true,
+            given: data,
+            decision: comm.decide(kind, data)?,
         })
     }
 
@@ -139,22 +145,13 @@ impl Call {
 
     /// Packed bytes of one block, in the operations that have one of equal size for each rank. The same on all ranks.
     pub fn block(&self) -> Option<usize> {
-        let side = self.side().filter(|_| self.kind.has_equal_blocks());
-        side.map(|side| side.dtype().bytes(side.count()))
+        self.given.block
     }
 
     /// Packed bytes of the data: of Gather and Scatter, of the root's buffer; of the others, of the larger buffer of any rank. The same on
     /// all ranks; `None` where they cannot know, and for Barrier.
     pub fn bytes(&self) -> Option<usize> {
-        match self.kind {
-            Kind::Alltoallv | Kind::Alltoallw | Kind::Gatherv | Kind::Scatterv => None,
-            // Only those at either end of an edge need give the same.
-            _ if self.kind.is_neighbor() => None,
-            _ => match self.block() {
-                Some(block) => Some(block.saturating_mul(self.ranks)),
-                None => self.side().map(|side| side.dtype().bytes(side.count())),
-            },
-        }
+        self.given.bytes
     }
 
     /// Whether there is nothing to do, which every rank knows: Open MPI's bindings do not even call us at ranks that give a count of 0
@@ -201,6 +198,22 @@ impl Call {
             },
         }
     }
+}
+
+/// What all ranks know of a call's data, `side` being what describes them best, on so many ranks.
+fn given_by(kind: Kind, side: Option<&Side>, ranks: usize, commutative: bool) -> Given {
+    let len = |side: &Side| side.dtype().bytes(side.count());
+    let (block, bytes) = match kind {
+        Kind::Alltoallv | Kind::Alltoallw | Kind::Gatherv | Kind::Scatterv => (None, None),
+        // Only those at either end of an edge need give the same.
+        _ if kind.is_neighbor() => (None, None),
+        _ if kind.has_equal_blocks() => {
+            let block = side.map(len);
+            (block, block.map(|block| block.saturating_mul(ranks)))
+        }
+        _ => (None, side.map(len)),
+    };
+    Given { block, bytes, commutative }
 }
 
 /// Whether the parameters leave an operation to the component below, or it is one along edges that there are none of. The same on all ranks.

@@ -11,28 +11,26 @@ use super::shared;
 use super::startup;
 use super::team::Maker;
 use crate::endpoint::Rank;
-use crate::hier::parts::Parts;
+use crate::hier::plans::{Along, Plan, Plans};
 use crate::params::Config;
-use crate::topo::{Group, Hierarchy, LevelSpec, Placement, Shape};
-use smallvec::SmallVec;
+use crate::select::decision::is_shared_within_node;
+use crate::select::{Decision, Given, Memo, Sharing, Whole};
+use crate::topo::{LevelSpec, Placement};
 use std::fmt::Display;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// Plans that are kept; a program with more roots than that makes the others anew at each call.
-const KEPT: usize = 64;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// One communicator.
 pub struct Comm {
     handle: *mut ompi_communicator_t,
     rank: Rank,
     size: u32,
+    ranks: OnceLock<Box<[Rank]>>,
     config: &'static Config,
     place: OnceLock<Result<Placement, i32>>,
-    plans: Mutex<Plans>,
-    /// For each operation, unordered and ordered, without and with the node as one group, the plan used last (null: none yet).
-    last: [AtomicPtr<Plan>; 4 * Kind::COUNT],
+    plans: Plans,
+    /// By operation, the decision that was made last.
+    decisions: [Memo<Given, Decision>; Kind::COUNT],
     /// Of the operations on it.
     pub identities: Identities,
     /// Rooted calls so far, for flow control.
@@ -55,56 +53,6 @@ unsafe impl Send for Comm {}
 // SAFETY: as above.
 unsafe impl Sync for Comm {}
 
-#[derive(Default)]
-struct Plans {
-    hierarchies: SmallVec<[(LevelSpec, bool, Arc<Hierarchy>); 2]>,
-    /// Never removed before the communicator goes: `Comm::last` and callers refer to them.
-    plans: Vec<Arc<Plan>>,
-}
-
-/// Which processes could share memory. The same on all ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// None.
-    Nobody,
-    /// Those of each node, which are several on some.
-    Nodes,
-    /// All: they are on one node.
-    All,
-}
-
-/// The caller's groups in a hierarchy of the communicator.
-pub struct Plan {
-    /// Which hierarchy, by number.
-    hierarchy: usize,
-    root: Option<Rank>,
-    /// Bottom to top.
-    pub groups: Vec<Group>,
-    /// The same on all ranks.
-    pub shape: Shape,
-    /// Whom the groups' members stand for; found at the first need.
-    parts: OnceLock<Parts>,
-}
-
-/// A plan, kept by the communicator or made for one call.
-pub enum PlanRef<'c> {
-    /// Kept.
-    Kept(&'c Plan),
-    /// Made for a root beyond those that are kept.
-    Made(Box<Plan>),
-}
-
-impl std::ops::Deref for PlanRef<'_> {
-    type Target = Plan;
-
-    fn deref(&self) -> &Plan {
-        match self {
-            PlanRef::Kept(plan) => plan,
-            PlanRef::Made(plan) => plan,
-        }
-    }
-}
-
 impl Comm {
     /// For a communicator of two or more processes.
     pub fn new(handle: *mut ompi_communicator_t, config: &'static Config) -> Comm {
@@ -114,10 +62,11 @@ impl Comm {
             handle,
             rank,
             size,
+            ranks: OnceLock::new(),
             config,
             place: OnceLock::new(),
-            plans: Mutex::default(),
-            last: std::array::from_fn(|_| AtomicPtr::default()),
+            plans: Plans::default(),
+            decisions: std::array::from_fn(|_| Memo::default()),
             identities: Identities::new(config),
             rooted: AtomicU32::new(0),
             directed: AtomicU32::new(0),
@@ -144,6 +93,11 @@ impl Comm {
         self.size
     }
 
+    /// All ranks.
+    pub fn ranks(&self) -> &[Rank] {
+        self.ranks.get_or_init(|| (0..self.size).collect())
+    }
+
     /// The parameters.
     pub fn config(&self) -> &'static Config {
         self.config
@@ -167,16 +121,17 @@ impl Comm {
         matches!(self.find_sharing(), Ok(Sharing::All))
     }
 
-    /// Whether the processes of its nodes could share memory, of each node by themselves. The same on all ranks.
-    pub fn is_shared_in_nodes(&self) -> bool {
-        matches!(self.find_sharing(), Ok(Sharing::Nodes))
+    /// Who could share memory; an error where this process cannot tell: it must not go another way than the others.
+    #[inline]
+    pub fn find_sharing(&self) -> Result<Sharing, i32> {
+        match self.sharing.get() {
+            Some(&known) => Ok(known),
+            None => self.look_for_sharing(),
+        }
     }
 
-    /// Who could share memory; an error where this process cannot tell: it must not go another way than the others.
-    pub fn find_sharing(&self) -> Result<Sharing, i32> {
-        if let Some(&known) = self.sharing.get() {
-            return Ok(known);
-        }
+    #[cold]
+    fn look_for_sharing(&self) -> Result<Sharing, i32> {
         let allowed = self.config.shm.limit > 0 && !self.is_of_several_jobs();
         let found = match self.place()?.nodes() {
             _ if !allowed => Sharing::Nobody,
@@ -190,7 +145,11 @@ impl Comm {
     /// There is a team, or will never be one: calls need not ask any more.
     pub fn open_quickly(&self) {
         if self.quick.load(Ordering::Relaxed) == 0 {
-            let kinds = Kind::all().filter(|&kind| shared::wanted(self, kind) && !shared::has_tree(self, kind));
+            let wanted = |kind| {
+                let (setting, levels) = (self.config.algorithm(kind), self.levels(kind));
+                is_shared_within_node(setting, levels, kind, self.config.reproducible)
+            };
+            let kinds = Kind::all().filter(|&kind| wanted(kind) && !shared::has_tree(self, kind));
             // SYNC(the team): the maker has its own.
             self.quick.store(kinds.fold(0, |mask, kind| mask | 1 << kind as u32), Ordering::Relaxed);
         }
@@ -202,74 +161,34 @@ impl Comm {
         self.quick.load(Ordering::Relaxed) >> (number as u32 & 31) & 1 != 0
     }
 
-    /// The groups for an operation. `ordered`: groups of consecutive ranks only.
-    pub fn plan(&self, kind: Kind, ordered: bool, root: Option<Rank>) -> Result<PlanRef<'_>, i32> {
-        self.plan_over(kind, ordered, false, root)
+    /// What is decided about a call: once for all that follow each other alike. The same on all ranks.
+    pub fn decide(&self, kind: Kind, given: Given) -> Result<Decision, i32> {
+        self.decisions[kind as usize].answer(given, || {
+            let (levels, sharing) = (self.levels(kind), self.find_sharing()?);
+            let Given { block, bytes, commutative } = given;
+            let whole = Whole {
+                operation: kind,
+                members: self.size as usize,
+                shape: self.plan(kind, Along::All, false, None)?.shape,
+                shared: sharing == Sharing::Nodes && levels.is_auto(),
+                block,
+                bytes,
+                commutative,
+                reproducible: self.config.reproducible,
+            };
+            Ok(Decision::new(self.config.algorithm(kind), levels, sharing, &whole))
+        })
     }
 
-    /// The same; `in_node`: the caller's node is one group, whatever is
-    /// inside (what is above does not depend on it).
-    pub fn plan_over(&self, kind: Kind, ordered: bool, in_node: bool, root: Option<Rank>) -> Result<PlanRef<'_>, i32> {
-        let last = &self.last[4 * kind as usize + 2 * usize::from(in_node) + usize::from(ordered)];
-        // SAFETY: null, or a plan of `self.plans`, which lives as long as the communicator. SYNC(the plan's contents): stored
-        // with release below.
-        if let Some(plan) = unsafe { last.load(Ordering::Acquire).as_ref() }
-            && plan.root == root
-        {
-            return Ok(PlanRef::Kept(plan));
-        }
-        let levels = self.levels(kind);
-        let found = match in_node {
-            true => self.plan_for(&levels.from_node_up(), ordered, root)?,
-            false => self.plan_for(levels, ordered, root)?,
-        };
-        if let PlanRef::Kept(plan) = &found {
-            // SYNC(the plan's contents): read with acquire above.
-            last.store(ptr::from_ref(*plan).cast_mut(), Ordering::Release);
-        }
-        Ok(found)
+    /// The groups for an operation. `ordered`: groups of consecutive ranks only.
+    #[inline]
+    pub fn plan(&self, kind: Kind, along: Along, ordered: bool, root: Option<Rank>) -> Result<Arc<Plan>, i32> {
+        Ok(self.plans.last(self.place()?, kind, self.levels(kind), along, ordered, root))
     }
 
     /// The groups in the hierarchy of these levels.
-    pub fn plan_for(&self, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> Result<PlanRef<'_>, i32> {
-        let place = self.place()?;
-        let mut plans = self.plans();
-        let index = match plans.hierarchies.iter().position(|(l, o, _)| l == levels && *o == ordered) {
-            Some(index) => index,
-            None => {
-                let hierarchy = Arc::new(Hierarchy::build(place, levels, ordered));
-                plans.hierarchies.push((levels.clone(), ordered, hierarchy));
-                plans.hierarchies.len() - 1
-            }
-        };
-        let found = plans.plans.iter().find(|p| p.hierarchy == index && p.root == root).map(Arc::as_ptr);
-        if let Some(plan) = found {
-            // SAFETY: kept as long as the communicator.
-            return Ok(PlanRef::Kept(unsafe { &*plan }));
-        }
-        let hierarchy = &plans.hierarchies[index].2;
-        let groups = hierarchy.groups(root);
-        let plan = Plan { hierarchy: index, root, groups, shape: hierarchy.shape(), parts: OnceLock::new() };
-        // Those without a root are few.
-        if root.is_some() && plans.plans.len() >= KEPT {
-            return Ok(PlanRef::Made(Box::new(plan)));
-        }
-        let plan = Arc::new(plan);
-        let kept = Arc::as_ptr(&plan);
-        plans.plans.push(plan);
-        // SAFETY: as above.
-        Ok(PlanRef::Kept(unsafe { &*kept }))
-    }
-
-    /// Whom the members of a plan's groups stand for: of a rooted operation where the plan has a root, else of a joined one.
-    pub fn parts<'p>(&self, plan: &'p Plan) -> &'p Parts {
-        plan.parts.get_or_init(|| {
-            let hierarchy = Arc::clone(&self.plans().hierarchies[plan.hierarchy].2);
-            match plan.root {
-                Some(root) => Parts::rooted(&hierarchy, &plan.groups, self.rank, root),
-                None => Parts::joined(&hierarchy, &plan.groups, self.rank),
-            }
-        })
+    pub fn plan_for(&self, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> Result<Arc<Plan>, i32> {
+        Ok(self.plans.find(self.place()?, levels, ordered, root))
     }
 
     /// Where everybody sits; looked up at the first need.
@@ -281,10 +200,6 @@ impl Comm {
     pub fn is_of_several_jobs(&self) -> bool {
         let own = placement::own_name();
         self.names().is_ok_and(|names| names.iter().any(|n| n.job != own.job))
-    }
-
-    fn plans(&self) -> MutexGuard<'_, Plans> {
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The levels of an operation.

@@ -250,7 +250,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
         false => {
             let ticket = comm.identities.nonblocking(&call);
             // Open MPI calls these in another order on each rank.
-            let in_order = !call.is_like_agreement() && shared::is_eligible(comm, &call);
+            let in_order = !call.is_like_agreement() && shared::is_eligible(&call);
             let slot =
                 in_order.then(|| Slot::Nonblocking { number: comm.team.number(), late: comm.team.has_learned() });
             let synchronise = !(in_order && comm.is_shared()) && comm.synchronises(&call);

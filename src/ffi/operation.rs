@@ -2,7 +2,7 @@
 
 use super::apart::apart;
 use super::call::Call;
-use super::comm::{Comm, Plan};
+use super::comm::Comm;
 use super::data::{Datatype, HostStream, Side};
 use super::flat;
 use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS};
@@ -14,6 +14,7 @@ use super::startup;
 use super::team::Slot;
 use crate::algo::reduce::Value;
 use crate::endpoint::{Error, Result, Stream};
+use crate::hier::plans::{Along, Plan};
 use crate::hier::{self, Job, allreduce::Specs};
 use crate::select::{Reduce, Spec, segment_size};
 use crate::shm::node::Node;
@@ -111,7 +112,7 @@ async fn run_over(
         return apart(|| neighbor::run(ep, comm, call, node, synchronise)).await;
     }
     if synchronise {
-        let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
+        let plan = comm.plan(Kind::Barrier, Along::over(node.is_some()), false, None).map_err(Error::Mpi)?;
         let job = Job { node, ..job(ep, &plan, comm, Amount::NONE) };
         apart(|| hier::barrier::synchronise(&job)).await?;
     }
@@ -120,7 +121,7 @@ async fn run_over(
         Kind::Reduce => apart(|| reduce(ep, comm, call, node)).await,
         Kind::Allreduce => apart(|| allreduce(ep, comm, call, node)).await,
         Kind::Barrier => {
-            let plan = comm.plan_over(Kind::Barrier, false, node.is_some(), None).map_err(Error::Mpi)?;
+            let plan = comm.plan(Kind::Barrier, Along::over(node.is_some()), false, None).map_err(Error::Mpi)?;
             let job = Job { node, ..job(ep, &plan, comm, Amount::NONE) };
             apart(|| hier::barrier::barrier(&job, &comm.config().barrier.algorithm)).await
         }
@@ -159,7 +160,7 @@ pub(super) fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount:
 
 async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let config = comm.config();
-    let plan = comm.plan_over(Kind::Bcast, false, node.is_some(), Some(call.root)).map_err(Error::Mpi)?;
+    let plan = comm.plan(Kind::Bcast, Along::over(node.is_some()), false, Some(call.root)).map_err(Error::Mpi)?;
     let stream = HostStream::new(call.units(), call.count(), needed(&call.receive)?.buffer);
     let bytes = stream.len();
     let segment =
@@ -172,7 +173,7 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_
 /// types, so all ranks have the same element size. With a user-defined one, ranks may describe the same data by elements of
 /// different sizes, so the message stays whole.
 fn amount(call: &Call, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amount {
-    let commutative = call.commutative && !comm.config().reproducible;
+    let commutative = call.given.commutative && !comm.config().reproducible;
     let (units, count) = (call.units(), call.count());
     let bytes = units.bytes(count);
     let segment = match call.intrinsic {
@@ -207,7 +208,8 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'
         let job = job(ep, &plan, comm, amount(call, comm, setting, plan.shape));
         return hier::reduce::reduce(&job, &spec, input, target).await;
     }
-    let plan = comm.plan_over(Kind::Reduce, !call.commutative, node.is_some(), Some(call.root)).map_err(Error::Mpi)?;
+    let (along, ordered) = (Along::over(node.is_some()), !call.given.commutative);
+    let plan = comm.plan(Kind::Reduce, along, ordered, Some(call.root)).map_err(Error::Mpi)?;
     let job = Job { node, ..job(ep, &plan, comm, amount(call, comm, setting, plan.shape)) };
     hier::reduce::reduce(&job, &config.reduce.algorithm, input, target).await
 }
@@ -224,11 +226,12 @@ async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Nod
         // The fixed tree, then the fastest way down.
         let (levels, spec) = fixed_tree();
         let up = comm.plan_for(&levels, true, None).map_err(Error::Mpi)?;
-        let down = comm.plan(Kind::Allreduce, false, None).map_err(Error::Mpi)?;
+        let down = comm.plan(Kind::Allreduce, Along::All, false, None).map_err(Error::Mpi)?;
         let job = job(ep, &up, comm, amount(call, comm, setting, down.shape));
         return hier::allreduce::two_trees(&job, &down.groups, &spec, &config.bcast.algorithm, input, target).await;
     }
-    let plan = comm.plan_over(Kind::Allreduce, !call.commutative, node.is_some(), None).map_err(Error::Mpi)?;
+    let (along, ordered) = (Along::over(node.is_some()), !call.given.commutative);
+    let plan = comm.plan(Kind::Allreduce, along, ordered, None).map_err(Error::Mpi)?;
     let job = Job { node, ..job(ep, &plan, comm, amount(call, comm, setting, plan.shape)) };
     let specs = Specs {
         allreduce: &config.allreduce.algorithm,

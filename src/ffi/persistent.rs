@@ -42,7 +42,7 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_req
     call.own();
     let kept = match call.is_empty() {
         true => None,
-        false => match comm.identities.persistent(comm, shared::is_eligible(comm, &call)) {
+        false => match comm.identities.persistent(comm, shared::is_eligible(&call)) {
             Ok(kept) => Some(kept),
             Err(code) => return code,
         },

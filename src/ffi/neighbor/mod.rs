@@ -10,7 +10,6 @@ use super::blocking;
 use super::call::Call;
 use super::comm::Comm;
 use super::data::{HostBlocks, Side};
-use super::flat::whole;
 use super::host::HostEndpoint;
 use super::kind::Kind;
 use super::operation::{self, UNSUPPORTED};
@@ -19,7 +18,7 @@ use crate::endpoint::{Blocks, Result, Stream};
 use crate::hier;
 use crate::pattern::bundles::Bundles;
 use crate::pattern::neighborhood::Neighbors;
-use crate::select::{Neighbor, Whole};
+use crate::select::{Choice, Neighbor};
 use crate::shm::node::Node;
 use crate::shm::op;
 use crate::shm::rates::Thresholds;
@@ -48,6 +47,9 @@ pub fn is_made_by_all(comm: &Comm, kind: Kind) -> std::result::Result<bool, i32>
         return Ok(true);
     }
     let Some(around) = comm.neighborhood() else { return Ok(true) };
+    if let Some(known) = around.known_connected() {
+        return Ok(known);
+    }
     let mut found = false;
     let find = async {
         found = around.is_connected(comm).await?;
@@ -90,16 +92,7 @@ async fn messages(ep: &HostEndpoint, comm: &Comm, call: &Call, shared: bool, ack
     // Whoever has neighbours gives the same amount on both sides, or nothing on one that has none.
     let equal = matches!(call.kind, Kind::NeighborAllgather | Kind::NeighborAlltoall)
         .then(|| out.stream().len().max(from.stream().len()));
-    let whole = Whole { block: equal.filter(|_| !around.is_directed()), ..whole(comm, call)? };
-    let config = comm.config();
-    let algorithm = match call.kind {
-        Kind::NeighborAllgather => config.neighbor_allgather.choose(&whole),
-        Kind::NeighborAllgatherv => config.neighbor_allgatherv.choose(&whole),
-        Kind::NeighborAlltoall => config.neighbor_alltoall.choose(&whole),
-        Kind::NeighborAlltoallv => config.neighbor_alltoallv.choose(&whole),
-        Kind::NeighborAlltoallw => config.neighbor_alltoallw.choose(&whole),
-        _ => return Err(UNSUPPORTED),
-    };
+    let Some(Choice::Neighbor(algorithm)) = call.decision.choice else { return Err(UNSUPPORTED) };
     let same = is_same(call.kind);
     let plain = || -> Result<_> { Ok(Plan::Direct(if shared { &around.within(comm)?.rest } else { around.plain() })) };
     let (posts, plan) = match algorithm {

@@ -155,10 +155,10 @@ impl Neighborhood {
         self.within.get().map(|within| &within.edges)
     }
 
-    /// Whether all ranks are known to hang together by edges.
+    /// Whether all ranks hang together by edges, where that is known.
     #[inline]
-    pub fn is_known_connected(&self) -> bool {
-        self.connected.known() == Some(&true)
+    pub fn known_connected(&self) -> Option<bool> {
+        self.connected.known().copied()
     }
 
     /// Whether all ranks hang together by edges. The same on all ranks that do; to be asked for when these call a blocking operation that all of them

@@ -12,7 +12,6 @@ pub use trees::{Trees, has_tree};
 use super::apart::apart;
 use super::call::Call;
 use super::comm::Comm;
-use super::flat;
 use super::glue::{self, ompi_datatype_t, ompi_op_t};
 use super::kind::Kind;
 use super::team::{self, Slot};
@@ -25,7 +24,6 @@ use crate::shm::op::{self, Combine};
 use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
-use crate::topo::Level;
 
 /// Elements of a predefined type, or of one made of one, and a predefined operation on them.
 struct Elements {
@@ -67,31 +65,12 @@ impl Combine for Elements {
     }
 }
 
-/// Whether the parameters leave an operation to us within a node; the same on all ranks.
-pub fn wanted(comm: &Comm, kind: Kind) -> bool {
-    let config = comm.config();
-    // In shared memory, values are combined in another order than by messages.
-    let any_order = !(kind.reduces() && config.reproducible);
-    let (algorithm, levels) = (config.algorithm(kind), comm.levels(kind));
-    let levels = levels.is_auto() || (algorithm.names_shm() && levels.holds(Level::Node));
-    any_order && algorithm.is_shared_within_node() && levels
-}
-
 /// Whether a call may go through shared memory: all of it, or what happens within the nodes. The same on all ranks.
-pub fn is_eligible(comm: &Comm, call: &Call) -> bool {
+pub fn is_eligible(call: &Call) -> bool {
     // A user-defined operation may see other datatypes on other ranks; and elements with gaps (those of MPI_MAXLOC) cannot be copied as
     // they are, since what lies in the gaps of the user's buffer must stay.
     let simple = call.op.is_null() || (call.intrinsic && call.units().info.tiles != 0);
-    let shared = match call.kind {
-        kind if kind.is_neighbor() => {
-            call.by_all && (comm.is_shared() || comm.is_shared_in_nodes()) && wanted(comm, kind)
-        }
-        _ if comm.is_shared() => wanted(comm, call.kind),
-        _ if !comm.is_shared_in_nodes() => false,
-        Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce => wanted(comm, call.kind),
-        _ => flat::shares_in_nodes(comm, call),
-    };
-    simple && shared
+    simple && call.by_all && call.decision.shares
 }
 
 /// The part of an eligible call's operation that happens on this node, which is one of several; it lasts until the operation ends.

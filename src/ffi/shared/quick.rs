@@ -196,7 +196,7 @@ unsafe fn quick_neighbor(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -
     let around = comm.neighborhood()?;
     let skipped = matches!(kind, Kind::NeighborAllgather | Kind::NeighborAlltoall);
     // Without neighbours on one side there are no arrays.
-    if (skipped && !around.is_known_connected()) || around.degrees().0.min(around.degrees().1) == 0 {
+    if (skipped && around.known_connected() != Some(true)) || around.degrees().0.min(around.degrees().1) == 0 {
         return None;
     }
     let edges = around.known_within()?;
