@@ -16,17 +16,28 @@ use crate::pattern::lengths::Lengths;
 use crate::select::{Allgather, Alltoall, Choice, Gather, ReduceScatter, Scan, Scatter};
 use crate::shm::node::Node;
 
+/// A call, and what it runs on.
+pub struct Run<'a> {
+    pub comm: &'a Comm,
+    pub call: &'a Call,
+    /// What happens on the caller's node, where its processes share memory.
+    pub node: Option<Node<'a>>,
+    /// All ranks.
+    pub stage: &'a Stage<'a, HostEndpoint>,
+}
+
 /// Runs a call by the algorithm that was decided on.
 pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let tag = Tag { lane: 0, phase: 0, level: call.decision.level.index() };
     let stage = &Stage::new(ep, comm.ranks(), ep.rank() as usize, tag);
+    let run = &Run { comm, call, node, stage };
     match call.decision.choice {
-        Some(Choice::Gather(algorithm)) => gather(stage, comm, call, node, algorithm).await,
-        Some(Choice::Scatter(algorithm)) => scatter(stage, comm, call, node, algorithm).await,
-        Some(Choice::Allgather(algorithm)) => allgather(stage, comm, call, node, algorithm).await,
-        Some(Choice::Alltoall(algorithm)) => alltoall(stage, comm, call, node, algorithm).await,
-        Some(Choice::ReduceScatter(algorithm)) => reduce_scatter(stage, comm, call, node, algorithm).await,
-        Some(Choice::Scan(algorithm)) => scan(stage, comm, call, node, algorithm).await,
+        Some(Choice::Gather(algorithm)) => gather(run, algorithm).await,
+        Some(Choice::Scatter(algorithm)) => scatter(run, algorithm).await,
+        Some(Choice::Allgather(algorithm)) => allgather(run, algorithm).await,
+        Some(Choice::Alltoall(algorithm)) => alltoall(run, algorithm).await,
+        Some(Choice::ReduceScatter(algorithm)) => reduce_scatter(run, algorithm).await,
+        Some(Choice::Scan(algorithm)) => scan(run, algorithm).await,
         _ => Err(UNSUPPORTED),
     }
 }
@@ -45,96 +56,67 @@ fn role<'a>(all: &'a Option<HostBlocks<'a>>, own: &'a Option<HostStream>) -> Res
     }
 }
 
-async fn gather(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    algorithm: Gather,
-) -> Result<()> {
+async fn gather(run: &Run<'_>, algorithm: Gather) -> Result<()> {
+    let &Run { call, node, stage, .. } = run;
     let own = call.send.as_ref().map(|side| side.stream());
     let all = call.receive.as_ref().map(HostBlocks::new);
     let role = role(&all, &own)?;
     let (root, lengths) = (call.root as usize, lengths(stage, call));
     match algorithm {
-        Gather::Linear(posts) if node.is_some() => {
-            apart(|| joined::gather_at_once(stage, comm, call, node, role, posts))
-        }
+        Gather::Linear(posts) if node.is_some() => apart(|| joined::gather_at_once(run, role, posts)),
         Gather::Linear(posts) => apart(|| gather::linear::linear(stage, root, role, posts)),
         Gather::Knomial(radix) => apart(|| gather::knomial::knomial(stage, root, role, lengths.as_ref(), radix)),
-        Gather::Hierarchical => apart(|| joined::gather(stage.ep(), comm, call, node, role)),
+        Gather::Hierarchical => apart(|| joined::gather(run, role)),
     }
     .await
 }
 
-async fn scatter(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    algorithm: Scatter,
-) -> Result<()> {
+async fn scatter(run: &Run<'_>, algorithm: Scatter) -> Result<()> {
+    let &Run { call, node, stage, .. } = run;
     let all = call.send.as_ref().map(HostBlocks::new);
     let own = call.receive.as_ref().map(|side| side.stream());
     let role = role(&all, &own)?;
     let (root, lengths) = (call.root as usize, lengths(stage, call));
     match algorithm {
-        Scatter::Linear(posts) if node.is_some() => {
-            apart(|| joined::scatter_at_once(stage, comm, call, node, role, posts))
-        }
+        Scatter::Linear(posts) if node.is_some() => apart(|| joined::scatter_at_once(run, role, posts)),
         Scatter::Linear(posts) => apart(|| scatter::linear::linear(stage, root, role, posts)),
         Scatter::Knomial(radix) => apart(|| scatter::knomial::knomial(stage, root, role, lengths.as_ref(), radix)),
-        Scatter::Hierarchical => apart(|| joined::scatter(stage.ep(), comm, call, node, role)),
+        Scatter::Hierarchical => apart(|| joined::scatter(run, role)),
     }
     .await
 }
 
-async fn allgather(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    algorithm: Allgather,
-) -> Result<()> {
+async fn allgather(run: &Run<'_>, algorithm: Allgather) -> Result<()> {
+    let &Run { call, stage, .. } = run;
     let own = call.send.as_ref().map(|side| side.stream());
     let (own, all) = (own.as_ref(), HostBlocks::new(needed(&call.receive)?));
     match algorithm {
         Allgather::Linear(posts) => apart(|| allgather::linear::linear(stage, own, &all, posts)),
         Allgather::Ring => apart(|| allgather::ring::ring(stage, own, &all)),
         Allgather::NeighborExchange => apart(|| allgather::neighbor_exchange::neighbor_exchange(stage, own, &all)),
-        Allgather::RecursiveDoubling => apart(|| joined::doubling(stage, comm, call, own, &all)),
+        Allgather::RecursiveDoubling => apart(|| joined::doubling(run, own, &all)),
         Allgather::Bruck => apart(|| allgather::bruck::bruck(stage, own, &all)),
-        Allgather::Hierarchical => apart(|| joined::allgather(stage.ep(), comm, call, node, own, &all)),
+        Allgather::Hierarchical => apart(|| joined::allgather(run, own, &all)),
     }
     .await
 }
 
-async fn alltoall(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    algorithm: Alltoall,
-) -> Result<()> {
+async fn alltoall(run: &Run<'_>, algorithm: Alltoall) -> Result<()> {
+    let &Run { call, stage, .. } = run;
     let out = call.send.as_ref().map(HostBlocks::new);
     let (out, into) = (out.as_ref(), HostBlocks::new(needed(&call.receive)?));
     match algorithm {
         Alltoall::Linear(posts) => apart(|| alltoall::linear::linear(stage, out, &into, posts)),
         Alltoall::Pairwise => apart(|| alltoall::pairwise::pairwise(stage, out, &into)),
         Alltoall::Bruck(radix) => apart(|| alltoall::bruck::bruck(stage, out, &into, radix)),
-        Alltoall::Spread => apart(|| joined::alltoall(stage.ep(), comm, call, node, (out, &into), true)),
-        Alltoall::Hierarchical => apart(|| joined::alltoall(stage.ep(), comm, call, node, (out, &into), false)),
+        Alltoall::Spread => apart(|| joined::alltoall(run, out, &into, true)),
+        Alltoall::Hierarchical => apart(|| joined::alltoall(run, out, &into, false)),
     }
     .await
 }
 
-async fn reduce_scatter(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    algorithm: ReduceScatter,
-) -> Result<()> {
+async fn reduce_scatter(run: &Run<'_>, algorithm: ReduceScatter) -> Result<()> {
+    let &Run { call, stage, .. } = run;
     let lengths = &match call.kind {
         Kind::ReduceScatterBlock => Lengths::equal(call.part(0), stage.size()),
         _ => Lengths::each((0..stage.size()).map(|rank| call.part(rank))),
@@ -149,25 +131,20 @@ async fn reduce_scatter(
             apart(|| reduce_scatter::recursive_halving::recursive_halving(stage, mine, lengths, target))
         }
         ReduceScatter::Ring => apart(|| reduce_scatter::ring::ring(stage, mine, lengths, target)),
-        ReduceScatter::Hierarchical => apart(|| joined::reduce_scatter(stage.ep(), comm, call, node, lengths)),
+        ReduceScatter::Hierarchical => apart(|| joined::reduce_scatter(run, lengths)),
     }
     .await
 }
 
-async fn scan(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    algorithm: Scan,
-) -> Result<()> {
+async fn scan(run: &Run<'_>, algorithm: Scan) -> Result<()> {
+    let &Run { call, stage, .. } = run;
     let ends = if call.kind == Kind::Scan { Ends::Inclusive } else { Ends::Exclusive };
     match algorithm {
         Scan::Linear => apart(|| scan::linear::linear(stage, ends, call.operand(), call.result())),
         Scan::RecursiveDoubling => {
             apart(|| scan::recursive_doubling::recursive_doubling(stage, ends, call.operand(), call.result()))
         }
-        Scan::Hierarchical => apart(|| joined::scan(stage.ep(), comm, call, node, ends)),
+        Scan::Hierarchical => apart(|| joined::scan(run, ends)),
     }
     .await
 }

@@ -3,9 +3,9 @@
 use super::call::Call;
 use super::comm::Comm;
 use super::data::{HostBlocks, HostStream};
+use super::flat::Run;
 use super::host::HostEndpoint;
 use super::operation::{Amount, job};
-use crate::algo::Stage;
 use crate::algo::allgather::recursive_doubling::recursive_doubling;
 use crate::algo::data::Role;
 use crate::algo::scan::Scan;
@@ -18,7 +18,6 @@ use crate::hier::scan::Prefix;
 use crate::hier::{Job, alltoall, gather, inside, scan, scatter};
 use crate::pattern::lengths::Lengths;
 use crate::select::{Facts, segment_size};
-use crate::shm::node::Node;
 use crate::topo::Level;
 use std::sync::Arc;
 
@@ -36,72 +35,52 @@ pub type HostRole<'a> = Role<'a, HostStream, HostBlocks<'a>>;
 
 /// The groups of an operation that moves blocks. Where the levels are left to the component: nodes, and with `switches` what is above
 /// them. Within a node a block would be copied once more at each level.
-fn plan(comm: &Comm, call: &Call, switches: bool, root: Option<Rank>) -> Result<Arc<Plan>> {
-    let along = match comm.levels(call.kind).is_auto() {
+fn plan(run: &Run<'_>, switches: bool, root: Option<Rank>) -> Result<Arc<Plan>> {
+    let kind = run.call.kind;
+    let along = match run.comm.levels(kind).is_auto() {
         true if switches => Along::FromNodeUp,
         true => Along::Node,
         false => Along::All,
     };
-    comm.plan(call.kind, along, false, root).map_err(Error::Mpi)
+    run.comm.plan(kind, along, false, root).map_err(Error::Mpi)
 }
 
-/// No bytes of more than one block are known of a v form.
-fn moved(call: &Call, segment: usize) -> Amount {
-    Amount { bytes: call.bytes().unwrap_or(usize::MAX), segment, ..Amount::NONE }
+/// As every level sees an operation that moves blocks. No bytes of more than one block are known of a v form.
+fn blocks_job<'a>(run: &Run<'a>, plan: &'a Plan, segment: usize) -> Job<'a, HostEndpoint> {
+    let amount = Amount { bytes: run.call.bytes().unwrap_or(usize::MAX), segment, ..Amount::NONE };
+    Job { node: run.node, ..job(run.stage.ep(), plan, run.comm, amount) }
 }
 
 /// Gather, Gatherv.
-pub async fn gather(
-    ep: &HostEndpoint,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    role: HostRole<'_>,
-) -> Result<()> {
-    let plan = plan(comm, call, true, Some(call.root))?;
-    let job = Job { node, ..job(ep, &plan, comm, moved(call, rooted_segment(call))) };
+pub async fn gather(run: &Run<'_>, role: HostRole<'_>) -> Result<()> {
+    let call = run.call;
+    let plan = plan(run, true, Some(call.root))?;
+    let job = blocks_job(run, &plan, rooted_segment(call));
     gather::gather(&job, plan.parts(), &Tree::auto, call.block(), call.root, &role).await
 }
 
 /// Scatter, Scatterv.
-pub async fn scatter(
-    ep: &HostEndpoint,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    role: HostRole<'_>,
-) -> Result<()> {
-    let plan = plan(comm, call, true, Some(call.root))?;
-    let job = Job { node, ..job(ep, &plan, comm, moved(call, rooted_segment(call))) };
+pub async fn scatter(run: &Run<'_>, role: HostRole<'_>) -> Result<()> {
+    let call = run.call;
+    let plan = plan(run, true, Some(call.root))?;
+    let job = blocks_job(run, &plan, rooted_segment(call));
     scatter::scatter(&job, plan.parts(), &Tree::auto, call.block(), &role).await
 }
 
 /// Gather and Gatherv with a message from each rank of another node, and through the shared memory of the root's.
-pub async fn gather_at_once(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    role: HostRole<'_>,
-    posts: usize,
-) -> Result<()> {
-    let plan = plan(comm, call, true, Some(call.root))?;
-    let job = Job { node, ..job(stage.ep(), &plan, comm, moved(call, usize::MAX)) };
-    inside::gather(&job, stage, call.root, role, call.block(), posts).await
+pub async fn gather_at_once(run: &Run<'_>, role: HostRole<'_>, posts: usize) -> Result<()> {
+    let call = run.call;
+    let plan = plan(run, true, Some(call.root))?;
+    let job = blocks_job(run, &plan, usize::MAX);
+    inside::gather(&job, run.stage, call.root, role, call.block(), posts).await
 }
 
 /// Scatter and Scatterv, likewise.
-pub async fn scatter_at_once(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    role: HostRole<'_>,
-    posts: usize,
-) -> Result<()> {
-    let plan = plan(comm, call, true, Some(call.root))?;
-    let job = Job { node, ..job(stage.ep(), &plan, comm, moved(call, usize::MAX)) };
-    inside::scatter(&job, stage, call.root, role, call.block(), posts).await
+pub async fn scatter_at_once(run: &Run<'_>, role: HostRole<'_>, posts: usize) -> Result<()> {
+    let call = run.call;
+    let plan = plan(run, true, Some(call.root))?;
+    let job = blocks_job(run, &plan, usize::MAX);
+    inside::scatter(&job, run.stage, call.root, role, call.block(), posts).await
 }
 
 fn rooted_segment(call: &Call) -> usize {
@@ -109,17 +88,11 @@ fn rooted_segment(call: &Call) -> usize {
 }
 
 /// Allgather, Allgatherv.
-pub async fn allgather(
-    ep: &HostEndpoint,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    own: Option<&HostStream>,
-    all: &HostBlocks<'_>,
-) -> Result<()> {
+pub async fn allgather(run: &Run<'_>, own: Option<&HostStream>, all: &HostBlocks<'_>) -> Result<()> {
+    let &Run { comm, call, .. } = run;
     let across = call.decision.across;
     // Without groups between nodes and all; who knows of the switches is the communicator's own hierarchy.
-    let plan = plan(comm, call, !across, None)?;
+    let plan = plan(run, !across, None)?;
     let whole = across.then(|| comm.plan(call.kind, Along::All, false, None)).transpose().map_err(Error::Mpi)?;
     let order = whole.as_ref().map_or(&[][..], |plan| plan.parts().leaders());
     let bcast = &comm.config().bcast;
@@ -128,22 +101,17 @@ pub async fn allgather(
         true => usize::MAX,
         false => segment_size(bcast.segment_size, bytes, comm.size() as usize, plan.shape, true),
     };
-    let job = job(ep, &plan, comm, moved(call, segment));
-    let job = Job { node, window: job.window.min(BOTH_WAYS), ..job };
+    let job = blocks_job(run, &plan, segment);
+    let job = Job { window: job.window.min(BOTH_WAYS), ..job };
     let exchange = |facts: &Facts| if across { Exchange::RecursiveDoubling } else { Exchange::auto(facts) };
     let specs = allgather::Specs { trees: &Tree::auto, exchange: &exchange, bcast: &bcast.algorithm, order };
     allgather::allgather(&job, plan.parts(), &specs, own, all).await
 }
 
 /// Allgather, Allgatherv by recursive doubling, from the topmost level down where there is such an order, else in the order of `stage`.
-pub async fn doubling(
-    stage: &Stage<'_, HostEndpoint>,
-    comm: &Comm,
-    call: &Call,
-    own: Option<&HostStream>,
-    all: &HostBlocks<'_>,
-) -> Result<()> {
-    let plan = comm.plan(call.kind, Along::All, false, None).map_err(Error::Mpi)?;
+pub async fn doubling(run: &Run<'_>, own: Option<&HostStream>, all: &HostBlocks<'_>) -> Result<()> {
+    let stage = run.stage;
+    let plan = run.comm.plan(run.call.kind, Along::All, false, None).map_err(Error::Mpi)?;
     if !plan.shape.even {
         return recursive_doubling(stage, own, all).await;
     }
@@ -152,16 +120,10 @@ pub async fn doubling(
 }
 
 /// Alltoall, Alltoallv, Alltoallw; `spread`: with a message for each pair of ranks.
-pub async fn alltoall(
-    ep: &HostEndpoint,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    (out, into): (Option<&HostBlocks<'_>>, &HostBlocks<'_>),
-    spread: bool,
-) -> Result<()> {
-    let plan = plan(comm, call, false, None)?;
-    let job = Job { node, ..job(ep, &plan, comm, moved(call, usize::MAX)) };
+pub async fn alltoall(run: &Run<'_>, out: Option<&HostBlocks<'_>>, into: &HostBlocks<'_>, spread: bool) -> Result<()> {
+    let call = run.call;
+    let plan = plan(run, false, None)?;
+    let job = blocks_job(run, &plan, usize::MAX);
     let parts = plan.parts();
     match spread {
         true => alltoall::spread(&job, parts, call.block(), out, into).await,
@@ -181,26 +143,22 @@ fn combined(comm: &Comm, call: &Call, count: usize, plan: &Plan, chain: bool) ->
 }
 
 /// Reduce_scatter, Reduce_scatter_block.
-pub async fn reduce_scatter(
-    ep: &HostEndpoint,
-    comm: &Comm,
-    call: &Call,
-    node: Option<Node<'_>>,
-    lengths: &Lengths,
-) -> Result<()> {
+pub async fn reduce_scatter(run: &Run<'_>, lengths: &Lengths) -> Result<()> {
+    let &Run { comm, call, node, stage } = run;
     let plan = comm.plan(call.kind, Along::over(node.is_some()), !call.given.commutative, None).map_err(Error::Mpi)?;
     let mine = call.operand();
-    let job = Job { node, ..job(ep, &plan, comm, combined(comm, call, mine.len(), &plan, false)) };
+    let job = Job { node, ..job(stage.ep(), &plan, comm, combined(comm, call, mine.len(), &plan, false)) };
     let reduce = &comm.config().reduce.algorithm;
     let specs = reduce_scatter::Specs { reduce, halves: &Halves::auto, trees: &Tree::auto };
     reduce_scatter::reduce_scatter(&job, plan.parts(), &specs, mine, lengths, call.result()).await
 }
 
 /// Scan, Exscan.
-pub async fn scan(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>, ends: Scan) -> Result<()> {
+pub async fn scan(run: &Run<'_>, ends: Scan) -> Result<()> {
+    let &Run { comm, call, node, stage } = run;
     let plan = comm.plan(call.kind, Along::over(node.is_some()), true, None).map_err(Error::Mpi)?;
     let mine = call.operand();
     let amount = Amount { commutative: false, ..combined(comm, call, mine.len(), &plan, true) };
-    let job = Job { node, ..job(ep, &plan, comm, amount) };
+    let job = Job { node, ..job(stage.ep(), &plan, comm, amount) };
     scan::scan(&job, &Prefix::auto, RADIX, ends, mine, call.result()).await
 }
