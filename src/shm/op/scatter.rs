@@ -11,7 +11,6 @@ use super::{HEAD, address, get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::team::MAX_FRAGMENTS;
 use crate::shm::turn::Turn;
 
 /// Where what travels.
@@ -154,7 +153,7 @@ async fn send_rest<B: Blocks + ?Sized>(
     let most = (0..size).filter(|&m| m != me).map(rounds).max().unwrap_or(0);
     turn.steps(most * size + 1)?;
     // Who has read each slot last, and at which step; the first slot is everybody's.
-    let mut readers: [Option<(Member, u32)>; MAX_FRAGMENTS] = [None; MAX_FRAGMENTS];
+    let mut readers: Vec<Option<(Member, u32)>> = vec![None; turn.depth() as usize];
     let mut first = true;
     for round in 0..most {
         for member in (0..size).filter(|&m| m != me) {
