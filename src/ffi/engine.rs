@@ -17,6 +17,7 @@ use super::operation::{self, PASS};
 use super::shared;
 use super::team::Slot;
 use crate::endpoint::Result;
+use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -152,8 +153,16 @@ fn push(op: Op) {
         unsafe { glue::cr_progress_register(Some(progress)) };
     });
     ENGINE.alive.fetch_add(1, Ordering::Relaxed);
-    ENGINE.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(op);
-    ENGINE.arrived.store(true, Ordering::Release);
+    if ENGINE.busy.swap(true, Ordering::Acquire) {
+        ENGINE.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(op);
+        ENGINE.arrived.store(true, Ordering::Release);
+        return;
+    }
+    // SAFETY: we hold `busy`, and nothing here makes progress.
+    let list = unsafe { &mut *ENGINE.list.get() };
+    list.take_in();
+    list.ops.push(op);
+    ENGINE.busy.store(false, Ordering::Release);
 }
 
 /// At the end of MPI: Open MPI must not call us any more.
@@ -169,12 +178,10 @@ unsafe extern "C" fn progress() -> i32 {
     if ENGINE.alive.load(Ordering::Relaxed) == 0 || ENGINE.busy.swap(true, Ordering::Acquire) {
         return 0;
     }
-    let done = guard::guard_or(Vec::new(), || {
+    let done = guard::guard_or(Done::new(), || {
         // SAFETY: we hold `busy`.
         let list = unsafe { &mut *ENGINE.list.get() };
-        if ENGINE.arrived.swap(false, Ordering::Acquire) {
-            list.ops.append(&mut ENGINE.inbox.lock().unwrap_or_else(PoisonError::into_inner));
-        }
+        list.take_in();
         list.step()
     });
     ENGINE.busy.store(false, Ordering::Release);
@@ -190,10 +197,20 @@ unsafe extern "C" fn progress() -> i32 {
     count as i32
 }
 
+/// Operations that are done: rarely more than one at a time.
+type Done = SmallVec<[Op; 1]>;
+
 impl List {
+    /// Moves here what has come to the inbox.
+    fn take_in(&mut self) {
+        if ENGINE.arrived.load(Ordering::Relaxed) && ENGINE.arrived.swap(false, Ordering::Acquire) {
+            self.ops.append(&mut ENGINE.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
     /// Polls some operations; returns those that are done.
-    fn step(&mut self) -> Vec<Op> {
-        let mut done = Vec::new();
+    fn step(&mut self) -> Done {
+        let mut done = SmallVec::<[usize; OLDEST + IN_TURN]>::new();
         let oldest = self.ops.len().min(OLDEST);
         let rest = self.ops.len() - oldest;
         for i in 0..oldest {
@@ -207,11 +224,9 @@ impl List {
                 done.push(oldest + self.turn);
             }
         }
-        if done.is_empty() {
-            return Vec::new();
-        }
         done.sort_unstable();
-        done.into_iter().rev().map(|i| self.ops.remove(i)).collect::<Vec<_>>().into_iter().rev().collect()
+        // Each one that goes takes the rest one place down.
+        done.iter().enumerate().map(|(gone, at)| self.ops.remove(at - gone)).collect()
     }
 }
 
@@ -248,7 +263,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     let identity = match call.is_empty() {
         true => None,
         false => {
-            let ticket = comm.identities.nonblocking(&call);
+            let ticket = comm.identities.nonblocking(call.kind, call.is_like_agreement());
             // Open MPI calls these in another order on each rank.
             let in_order = !call.is_like_agreement() && shared::is_eligible(&call);
             let slot =

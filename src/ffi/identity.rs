@@ -17,7 +17,6 @@
 //! does without.
 
 use super::blocking;
-use super::call::Call;
 use super::comm::Comm;
 use super::data::Datatype;
 use super::glue::{self, CR_ERR_OTHER};
@@ -28,7 +27,7 @@ use super::{operation, startup};
 use crate::endpoint::{Endpoint, MAX_LANES, PHASES, Result, Span, Tag, TempBuffer};
 use crate::params::Config;
 use crate::topo::Level;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::ptr;
@@ -67,8 +66,8 @@ struct Series {
     next: AtomicU64,
     /// Number of the oldest call that is not complete here (nonblocking series only).
     oldest: AtomicU64,
-    /// Whether the calls from `oldest` on are complete.
-    complete: Mutex<VecDeque<bool>>,
+    /// Numbers of later calls that are.
+    complete: Mutex<BTreeSet<u64>>,
 }
 
 /// Numbers that persistent operations draw: all ranks the same, in the order of their initialisations.
@@ -202,13 +201,10 @@ impl Identities {
         self.call_tag(HANDSHAKE, 0)
     }
 
-    /// The identity of the nonblocking operation that is being called. To be given back by [`complete`](Self::complete).
-    pub fn nonblocking(&self, call: &Call) -> Ticket {
-        let index = if call.is_like_agreement() { AGREEMENT } else { 2 * call.kind as usize + 1 };
-        let series = &self.series[index];
-        let mut complete = lock(&series.complete);
-        let number = series.next.fetch_add(1, Ordering::Relaxed);
-        complete.push_back(false);
+    /// The identity of the nonblocking operation that is being called; `like_agreement`: see [`Call::is_like_agreement`](super::call::Call::is_like_agreement). To be given back by [`complete`](Self::complete).
+    pub fn nonblocking(&self, kind: Kind, like_agreement: bool) -> Ticket {
+        let index = if like_agreement { AGREEMENT } else { 2 * kind as usize + 1 };
+        let number = self.series[index].next.fetch_add(1, Ordering::Relaxed);
         Ticket { series: index, number, first_tag: self.call_tag(index, number) }
     }
 
@@ -227,11 +223,12 @@ impl Identities {
         let series = &self.series[ticket.series];
         let mut complete = lock(&series.complete);
         let mut oldest = series.oldest.load(Ordering::Relaxed);
-        if let Some(slot) = complete.get_mut((ticket.number - oldest) as usize) {
-            *slot = true;
+        if ticket.number != oldest {
+            complete.insert(ticket.number);
+            return;
         }
-        while complete.front() == Some(&true) {
-            complete.pop_front();
+        oldest += 1;
+        while complete.remove(&oldest) {
             oldest += 1;
         }
         series.oldest.store(oldest, Ordering::Release);
