@@ -36,6 +36,11 @@ int cr_dtype_plain(struct ompi_datatype_t *dtype, size_t *size)
            && (size_t) (type->ub - type->lb) == type->size;
 }
 
+int cr_dtype_is_predefined(struct ompi_datatype_t *dtype)
+{
+    return 0 != ompi_datatype_is_predefined(dtype);
+}
+
 /* A convertor at byte position of the packed stream of count elements at buf. Returns an Open MPI code. */
 static int convertor_open(opal_convertor_t *convertor, struct ompi_datatype_t *dtype, size_t count, void *buf,
                           size_t *position, int pack)

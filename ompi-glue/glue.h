@@ -222,6 +222,8 @@ struct cr_dtype_info {
 void cr_dtype_info(struct ompi_datatype_t *dtype, struct cr_dtype_info *info);
 /* Whether elements are runs of *size bytes without any gap, at their origin and one after the other. Quick. */
 int cr_dtype_plain(struct ompi_datatype_t *dtype, size_t *size);
+/* It is no derived one. Quick. */
+int cr_dtype_is_predefined(struct ompi_datatype_t *dtype);
 /* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, cut anywhere.
  * Unpacking part of a predefined element writes all of it: two threads must not do that to one element at a time.
  * 0 or MPI error. */

@@ -15,7 +15,7 @@ pub fn apart<'f, F: Future + 'f>(make: impl FnOnce() -> F) -> Pin<Box<dyn Future
 
 /// The same, of its own type. The memory comes first: what is made before is copied there, all of it, although a future that has not begun consists of its arguments.
 #[inline(always)]
-fn in_place<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+pub fn in_place<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::into_pin(Box::write(Box::new_uninit(), make()))
 }
 

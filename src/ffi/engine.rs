@@ -5,7 +5,7 @@
 //! the flag set and returns. A thousand outstanding operations do not cost a thousand polls: a progress call looks at the
 //! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
 
-use super::apart::small;
+use super::apart::{in_place, small};
 use super::call::{Call, is_below};
 use super::comm::Comm;
 use super::counters;
@@ -14,9 +14,10 @@ use super::guard;
 use super::identity::Ticket;
 use super::kind::{Kind, Mode};
 use super::operation::{self, PASS};
-use super::shared;
+use super::shared::{self, started};
 use super::team::Slot;
-use crate::endpoint::Result;
+use crate::endpoint::{Error, Result};
+use crate::shm::turn::Turn;
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,6 +68,15 @@ impl Op {
         self.outcome.is_some()
     }
 
+    /// Polls it for the first time, and leaves what remains to the progress engine. `at_once`: the request may be completed before this returns.
+    fn begin(mut self, at_once: bool) {
+        if self.poll() && at_once {
+            self.finish();
+        } else {
+            push(self);
+        }
+    }
+
     /// Frees what the operation holds, then completes the request.
     fn finish(self) {
         let Op { future, request, comm, ticket, failed, outcome } = self;
@@ -105,7 +115,7 @@ fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Fu
     })
 }
 
-// SAFETY: only made by `sendable` and `abandon`: all that lives across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans,
+// SAFETY: only made by `sendable`, `start_on_stream` and `abandon`: all that lives across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans,
 // plans, and futures with memory of their own, of which `apart` does not say it) is Send. The compiler cannot see it for types with a lifetime of
 // their own (rust-lang/rust#102211).
 unsafe impl<F> Send for Sendable<F> {}
@@ -253,6 +263,20 @@ pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, mode: Mode) -> std::res
 /// As for [`Call::new`]; `request` may be written.
 pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
     // SAFETY: by the caller's promise.
+    match unsafe { started::start(comm, call, request) } {
+        Some(code) => code,
+        // SAFETY: as above.
+        None => unsafe { start_any(comm, call, request) },
+    }
+}
+
+/// As [`start`], of whatever is not [`started`].
+///
+/// # Safety
+/// As for [`start`].
+#[inline(never)]
+unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
+    // SAFETY: by the caller's promise.
     let mut call = match unsafe { accept(comm, call, Mode::Nonblocking) } {
         Ok(call) => call,
         Err(code) => return code,
@@ -314,12 +338,45 @@ pub(super) fn launch(
         Some(identity) => small(|| sendable(comm.clone(), call, identity)),
     };
     let ticket = identity.and_then(|identity| identity.ticket);
-    let mut op = Op { future, request, comm: comm.clone(), ticket, failed, outcome: None };
-    if op.poll() && at_once {
-        op.finish();
-    } else {
-        push(op);
+    Op { future, request, comm: comm.clone(), ticket, failed, outcome: None }.begin(at_once);
+}
+
+/// Starts a nonblocking operation on predefined datatypes on the stream of the team that operation `number` uses, which is open, with its `queue` or without it;
+/// stores its request.
+///
+/// # Safety
+/// `request` may be written.
+#[inline(always)]
+pub(super) unsafe fn start_on_stream(
+    comm: &Arc<Comm>,
+    (kind, number, queue): (Kind, u64, bool),
+    request: *mut *mut ompi_request_t,
+    operation: impl AsyncFnOnce(Turn<'_>) -> Result<()> + Send + 'static,
+) -> i32 {
+    counters::handled(kind, Mode::Nonblocking);
+    // Those of its kind that go by messages, on all ranks, count it.
+    let ticket = comm.identities.nonblocking(kind, false);
+    let slot = Slot::Nonblocking { number, late: false };
+    // SAFETY: the communicator is alive.
+    let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut()) };
+    if made.is_null() {
+        let identity =
+            Identity { ticket: Some(ticket), slot: Some(slot), first_tag: ticket.first_tag, synchronise: false };
+        abandon(comm, identity);
+        return CR_ERR_NO_MEM as i32;
     }
+    let of = comm.clone();
+    let future = in_place(|| {
+        Sendable(async move {
+            let _turn = of.team.turn(number).await;
+            let turn = of.team.get().and_then(|team| team.turn(slot.number(), 0, queue)).ok_or(Error::Peer)?;
+            operation(turn).await
+        })
+    });
+    Op { future, request: made, comm: comm.clone(), ticket: Some(ticket), failed: None, outcome: None }.begin(true);
+    // SAFETY: by the caller's promise.
+    unsafe { *request = made };
+    0
 }
 
 /// Gives up an operation that has an identity, but no request: later ones wait for its turns here, and the others for it in shared memory.
@@ -335,10 +392,5 @@ fn abandon(comm: &Arc<Comm>, identity: Identity) {
         Ok(())
     });
     let (ticket, comm) = (identity.ticket, comm.clone());
-    let mut op = Op { future: Box::pin(future), request: ptr::null_mut(), comm, ticket, failed: None, outcome: None };
-    if op.poll() {
-        op.finish();
-    } else {
-        push(op);
-    }
+    Op { future: Box::pin(future), request: ptr::null_mut(), comm, ticket, failed: None, outcome: None }.begin(true);
 }

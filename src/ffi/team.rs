@@ -116,6 +116,15 @@ impl Maker {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// The same, if it may have that slot.
+    pub fn number_for(&self, may_have: impl FnOnce(usize) -> bool) -> Option<u64> {
+        let number = self.next.load(Ordering::Relaxed);
+        let slot = Slot::Nonblocking { number, late: false }.number();
+        // All who get one are called in order, so that nobody else takes it meanwhile; else the call goes the other way.
+        let take = || self.next.compare_exchange(number, number + 1, Ordering::Relaxed, Ordering::Relaxed);
+        (may_have(slot) && take().is_ok()).then_some(number)
+    }
+
     /// Counts a rooted operation that there is no shared memory for: whether it synchronises first. Within a slot all ranks find the same
     /// operations without. (A persistent operation counts its starts itself.)
     pub fn refuse(&self, slot: Slot, flow_limit: u32) -> bool {

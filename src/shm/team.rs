@@ -233,6 +233,13 @@ impl Team {
         Some(Turn::new(self, stream, controls, queues, slot == BLOCKING))
     }
 
+    /// Whether the agreements of a stream are over, with memory for it.
+    #[inline(always)]
+    pub fn is_open(&self, slot: usize, lane: usize, queue: bool) -> bool {
+        let stream = &self.streams[slot * LANES + lane];
+        matches!(stream.controls.get(), Some(Some(_))) && (!queue || matches!(stream.queues.get(), Some(Some(_))))
+    }
+
     /// As [`turn`](Team::turn), after an agreement where the stream is used for the first time: `None` when some member had no
     /// memory for it; then all members get `None`, now and later. After a failed operation of the caller all others fail.
     pub async fn open(&self, slot: usize, lane: usize, queue: bool) -> Result<Option<Turn<'_>>> {

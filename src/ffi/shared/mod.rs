@@ -1,10 +1,12 @@
 //! Operations through the shared memory of a communicator's team.
 //!
 //! Whether an operation goes this way is decided by what all ranks know: the communicator, the operation, the parameters, and whether there
-//! is a team. Ranks may well come by different doors: [`quick`](quick::quick) serves blocking calls on plain data, [`run`] all others.
+//! is a team. Ranks may well come by different doors: [`quick`](quick::quick) serves blocking calls on plain data,
+//! [`started`] nonblocking ones, [`run`] all others.
 
 mod moves;
 pub mod quick;
+pub mod started;
 mod trees;
 
 pub use trees::{Trees, has_tree};

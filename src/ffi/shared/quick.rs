@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::pin::pin;
 
 /// Bytes that lie in one run.
-struct Plain(Span);
+pub(super) struct Plain(pub(super) Span);
 
 impl Stream for Plain {
     #[inline(always)]
@@ -38,12 +38,12 @@ impl Stream for Plain {
 }
 
 /// Blocks of plain data: of equal length and one after the other, or as the user's arrays say.
-struct PlainBlocks {
+pub(super) struct PlainBlocks {
     buffer: *mut u8,
     /// Bytes of an element.
     size: usize,
     /// Bytes of each block where there are no `counts`.
-    each: usize,
+    pub(super) each: usize,
     counts: *const cr_count,
     displs: *const cr_displ,
 }
@@ -273,7 +273,7 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
 ///
 /// # Safety
 /// The datatype is live.
-unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
+pub(super) unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
     let mut size = 0;
     // SAFETY: by the caller's promise; fills in ours.
     let plain = unsafe { glue::cr_dtype_plain(dtype, &mut size) } != 0;
@@ -281,7 +281,7 @@ unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
 }
 
 /// `count` elements; `None` without any.
-fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Plain> {
+pub(super) fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Plain> {
     let len = size.checked_mul(count).filter(|&len| len > 0)?;
     Some(Plain(Span::new(buffer.cast(), len, 1)))
 }
@@ -290,7 +290,7 @@ fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Plain> {
 ///
 /// # Safety
 /// The side is significant: its datatype is live.
-unsafe fn stream(side: &cr_side) -> Option<Plain> {
+pub(super) unsafe fn stream(side: &cr_side) -> Option<Plain> {
     // SAFETY: by the caller's promise.
     bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
 }
@@ -299,7 +299,7 @@ unsafe fn stream(side: &cr_side) -> Option<Plain> {
 ///
 /// # Safety
 /// As for [`stream`].
-unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
+pub(super) unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
     // SAFETY: by the caller's promise.
     let size = unsafe { plain(side.dtype) }?;
     let each = match side.counts.is_null() {
