@@ -2,7 +2,7 @@
  * Ranks come to one operation by different doors: data that are plain at one rank are described by a derived datatype at
  * another, so one takes the quick way and the other the long one. What tells operations apart, and what limits how far
  * ranks run ahead, must come out alike, or a later operation that needs messages (a user-defined reduction, or anything
- * for which shared memory did not suffice) meets the wrong ones, or waits for ever.
+ * for which shared memory did not suffice) meets the wrong ones, or waits for ever. Every other round calls the nonblocking forms.
  *
  *   --rounds N   (default 200)
  */
@@ -52,7 +52,18 @@ static int good(const int *buffer, int derived, int round, int from, int to, int
     return 1;
 }
 
-static void one_round(MPI_Comm comm, int round, int n, int *mine, int *all)
+#define CALL(name, nonblocking_name, ...)                                                                              \
+    do {                                                                                                               \
+        if (round % 2) {                                                                                               \
+            MPI_Request request;                                                                                       \
+            must(MPI_##nonblocking_name(__VA_ARGS__, &request));                                                       \
+            must(MPI_Wait(&request, MPI_STATUS_IGNORE));                                                               \
+        } else {                                                                                                       \
+            must(MPI_##name(__VA_ARGS__));                                                                             \
+        }                                                                                                              \
+    } while (0)
+
+static void one_round(MPI_Comm comm, int round, int n, int *mine, int *all, int *others)
 {
     int rank = test_rank, derived = is_derived(round, rank), root = round % test_size, wrong = 0;
     MPI_Datatype type = derived ? pair : MPI_INT;
@@ -61,31 +72,37 @@ static void one_round(MPI_Comm comm, int round, int n, int *mine, int *all)
     memset(mine, 0, sizeof(int) * (size_t) n);
     if (rank == root)
         put(mine, derived, round, root, 0, n);
-    must(MPI_Bcast(mine, count, type, root, comm));
+    CALL(Bcast, Ibcast, mine, count, type, root, comm);
     wrong += !good(mine, derived, round, root, 0, n);
     doing("round %d: Gather", round);
     put(mine, derived, round, rank, root, n);
-    must(MPI_Gather(mine, count, type, all, count, type, root, comm));
+    CALL(Gather, Igather, mine, count, type, all, count, type, root, comm);
     for (int r = 0; r < test_size && rank == root; r++)
         wrong += !good(all + r * n, derived, round, r, root, n);
     doing("round %d: Scatter", round);
     for (int r = 0; r < test_size; r++)
         put(all + r * n, derived, round, rank, r, n);
-    must(MPI_Scatter(all, count, type, mine, count, type, root, comm));
+    CALL(Scatter, Iscatter, all, count, type, mine, count, type, root, comm);
     wrong += !good(mine, derived, round, root, rank, n);
     doing("round %d: Allgather", round);
     put(mine, derived, round, rank, 0, n);
-    must(MPI_Allgather(mine, count, type, all, count, type, comm));
+    CALL(Allgather, Iallgather, mine, count, type, all, count, type, comm);
     for (int r = 0; r < test_size; r++)
         wrong += !good(all + r * n, derived, round, r, 0, n);
+    doing("round %d: Alltoall", round);
+    for (int r = 0; r < test_size; r++)
+        put(all + r * n, derived, round, rank, r, n);
+    CALL(Alltoall, Ialltoall, all, count, type, others, count, type, comm);
+    for (int r = 0; r < test_size; r++)
+        wrong += !good(others + r * n, derived, round, r, rank, n);
     check(!wrong, "round %d: wrong numbers in %d blocks", round, wrong);
     doing("round %d: Reduce by an operation of the user's", round);
     int own[2] = {round + rank, round - rank}, result[2] = {-1, -1};
-    must(MPI_Reduce(own, result, 1, MPI_2INT, last_but_kept, root, comm));
+    CALL(Reduce, Ireduce, own, result, 1, MPI_2INT, last_but_kept, root, comm);
     check(rank != root || (result[0] == round && result[1] == round - (test_size - 1)), "round %d: Reduce gave %d %d", round,
           result[0], result[1]);
     doing("round %d: Scan by an operation of the user's", round);
-    must(MPI_Scan(own, result, 1, MPI_2INT, last_but_kept, comm));
+    CALL(Scan, Iscan, own, result, 1, MPI_2INT, last_but_kept, comm);
     check(result[0] == round && result[1] == round - rank, "round %d: Scan gave %d %d", round, result[0], result[1]);
 }
 
@@ -95,14 +112,16 @@ int main(int argc, char **argv)
     test_init(&argc, &argv, "doors", MPI_THREAD_SINGLE);
     int rounds = (int) option_number(argc, argv, "--rounds", 200);
     int *mine = malloc(sizeof(int) * LARGE), *all = malloc(sizeof(int) * LARGE * (size_t) test_size);
+    int *others = malloc(sizeof(int) * LARGE * (size_t) test_size);
     must(MPI_Type_indexed(2, lengths, displacements, MPI_INT, &pair));
     must(MPI_Type_commit(&pair));
     must(MPI_Op_create(keep, 0, &last_but_kept));
     for (int round = 0; round < rounds; round++)
-        one_round(MPI_COMM_WORLD, round, round % 5 == 4 ? LARGE : 2 * (1 + round % SMALL), mine, all);
+        one_round(MPI_COMM_WORLD, round, round % 5 == 4 ? LARGE : 2 * (1 + round % SMALL), mine, all, others);
     must(MPI_Op_free(&last_but_kept));
     must(MPI_Type_free(&pair));
     free(mine);
     free(all);
+    free(others);
     return test_end();
 }
