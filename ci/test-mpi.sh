@@ -127,6 +127,7 @@ shm_limit=2m
 SETTINGS
 OMPI_MCA_coll=^tuned job real 3 $blocks "shm_fragment_size=1k" 300 vector --quick --seed 5
 job real 3 - "" 100 doors
+job real 3 - "max_tag=32768" 100 doors
 if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     if said=$("$border"); then
         passed=$((passed + 1))

@@ -142,7 +142,7 @@ impl Comm {
         Ok(*self.sharing.get_or_init(|| found))
     }
 
-    /// There is a team, or will never be one: calls need not ask any more.
+    /// The team is settled: calls on plain data need not ask any more.
     pub fn open_quickly(&self) {
         if self.quick.load(Ordering::Relaxed) == 0 {
             let wanted = |kind| {

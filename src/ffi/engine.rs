@@ -1,7 +1,7 @@
 //! Operations that run from the progress engine: nonblocking and persistent ones.
 //!
-//! Started operations go to an inbox. One runner at a time (whoever gets the flag in [`progress`]) moves them to its list
-//! and polls them, so an operation is only ever polled by one thread, and a progress call from inside a poll or a completion finds
+//! Started operations go to a list, or to an inbox while somebody runs the list. One runner at a time (whoever gets the flag in [`progress`]) takes those of the inbox over
+//! and polls all, so an operation is only ever polled by one thread, and a progress call from inside a poll or a completion finds
 //! the flag set and returns. A thousand outstanding operations do not cost a thousand polls: a progress call looks at the
 //! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
 
@@ -115,8 +115,8 @@ fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Fu
     })
 }
 
-// SAFETY: only made by `sendable`, `start_on_stream` and `abandon`: all that lives across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans,
-// plans, and futures with memory of their own, of which `apart` does not say it) is Send. The compiler cannot see it for types with a lifetime of
+// SAFETY: only made by `sendable`, `abandon` and `start_on_stream`, whose caller promises it: all that lives across the awaits of `operation::run` (endpoint,
+// posts, temporary buffers, spans, plans, and futures with memory of their own, of which `apart` does not say it) is Send. The compiler cannot see it for types with a lifetime of
 // their own (rust-lang/rust#102211).
 unsafe impl<F> Send for Sendable<F> {}
 
@@ -345,7 +345,7 @@ pub(super) fn launch(
 /// stores its request.
 ///
 /// # Safety
-/// `request` may be written.
+/// `request` may be written; what `operation` holds across its awaits may go to another thread, and stays where it is until the request is complete.
 #[inline(always)]
 pub(super) unsafe fn start_on_stream(
     comm: &Arc<Comm>,

@@ -5,11 +5,13 @@
 //! identity. Across series they need not be: Open MPI itself calls our Iallreduce from its progress engine, at a
 //! different moment on each rank, while a communicator is duplicated (MPI_Comm_idup); calls that look like those have a
 //! series of their own. (A program's own Iallreduce of one int by MPI_MAX or MPI_MIN looks so too: it must not overlap
-//! with an MPI_Comm_idup of the same communicator.)
+//! with an MPI_Comm_idup of the same communicator.) While an inter-communicator is duplicated, Open MPI calls our Ireduce and Ibcast on the
+//! group's own communicator: one such duplication at a time.
 //!
 //! Identities come round again. Two operations with the same tags are told apart by the order of posting, which is the
 //! same on all ranks if each of them posts the later one only when the earlier one is complete *there*. Blocking calls
-//! do so by themselves, nonblocking ones wait for their [`turn`](Identities::turn).
+//! do so by themselves, nonblocking ones wait for their [`turn`](Identities::turn), but for those that post no messages, whose
+//! slot in shared memory has turns of its own.
 //!
 //! A persistent operation keeps its identity until its request is freed, which each rank does when it likes. When all
 //! identities have been given out, the ranks agree, inside the initialisation (which MPI lets synchronise), which of
@@ -201,7 +203,8 @@ impl Identities {
         self.call_tag(HANDSHAKE, 0)
     }
 
-    /// The identity of the nonblocking operation that is being called; `like_agreement`: see [`Call::is_like_agreement`](super::call::Call::is_like_agreement). To be given back by [`complete`](Self::complete).
+    /// The identity of the nonblocking operation that is being called; `like_agreement`: see
+    /// [`Call::is_like_agreement`](super::call::Call::is_like_agreement). To be given back by [`complete`](Self::complete).
     pub fn nonblocking(&self, kind: Kind, like_agreement: bool) -> Ticket {
         let index = if like_agreement { AGREEMENT } else { 2 * kind as usize + 1 };
         let number = self.series[index].next.fetch_add(1, Ordering::Relaxed);

@@ -55,7 +55,7 @@ pub struct Decision {
     pub choice: Option<Choice>,
     /// Whether leaders are [those of all nodes](cost::is_across_nodes), in one group.
     pub across: bool,
-    /// The lowest level that joins all ranks.
+    /// That of messages between any two ranks: cluster, or node where all are on one.
     pub level: Level,
 }
 

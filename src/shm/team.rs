@@ -12,8 +12,8 @@
 mod waking;
 
 use crate::endpoint::{Error, Result};
-pub use crate::shm::config::{Config, MAX_FRAGMENTS};
-use crate::shm::config::{LEAST_SHARE, MAX_SETS};
+pub use crate::shm::config::Config;
+use crate::shm::config::{LEAST_SHARE, MAX_FRAGMENTS, MAX_SETS};
 use crate::shm::layout::{
     BLOCKING, Control, LANES, LINES, NOT_YET, PAGES, Part, REFUSED, SHORT, SLOTS, STREAMS, StreamControl,
 };

@@ -2,13 +2,14 @@
  * Ranks come to one operation by different doors: data that are plain at one rank are described by a derived datatype at
  * another, so one takes the quick way and the other the long one. What tells operations apart, and what limits how far
  * ranks run ahead, must come out alike, or a later operation that needs messages (a user-defined reduction, or anything
- * for which shared memory did not suffice) meets the wrong ones, or waits for ever. Every other round calls the nonblocking forms.
+ * for which shared memory did not suffice) meets the wrong ones, or waits for ever. Every other round calls the nonblocking forms, and then has
+ * many of them under way at a time, each of which this rank may have come to by another door than the one before.
  *
  *   --rounds N   (default 200)
  */
 #include "harness.h"
 
-enum { SMALL = 3, LARGE = 30000 };
+enum { SMALL = 3, LARGE = 30000, FLOCK = 10, LINES = 600 };
 
 static MPI_Datatype pair; /* two numbers, of which the first is at the end */
 static MPI_Op last_but_kept;
@@ -106,6 +107,76 @@ static void one_round(MPI_Comm comm, int round, int n, int *mine, int *all, int 
     check(result[0] == round && result[1] == round - rank, "round %d: Scan gave %d %d", round, result[0], result[1]);
 }
 
+/* FLOCK operations under way at a time, of `n` numbers in each block. `buffers`: so many times a buffer of LINES numbers for each rank and
+ * two more. */
+static void flock(MPI_Comm comm, int round, int n, int *buffers)
+{
+    MPI_Request requests[FLOCK];
+    int rank = test_rank, wrong = 0, most[FLOCK];
+    size_t each = (size_t) LINES * (2 * (size_t) test_size + 1);
+    doing("round %d: %d operations of %d numbers at a time", round, FLOCK, n);
+    for (int k = 0; k < FLOCK; k++) {
+        int derived = is_derived(round + 5 * k, rank), root = (round + k) % test_size;
+        int *mine = buffers + (size_t) k * each, *all = mine + LINES, *others = all + LINES * test_size;
+        MPI_Datatype type = derived ? pair : MPI_INT;
+        int count = derived ? n / 2 : n;
+        memset(mine, 0, sizeof(int) * each);
+        switch ((round / 2 + k) % 5) {
+        case 0:
+            if (rank == root)
+                put(mine, derived, round + k, root, 0, n);
+            must(MPI_Ibcast(mine, count, type, root, comm, &requests[k]));
+            break;
+        case 1:
+            /* The root's own block lies in its place, and only the root says so. */
+            put(rank == root ? all + rank * n : mine, derived, round + k, rank, root, n);
+            must(MPI_Igather(rank == root ? MPI_IN_PLACE : mine, count, type, all, count, type, root, comm, &requests[k]));
+            break;
+        case 2:
+            put(mine, derived, round + k, rank, 0, n);
+            must(MPI_Iallgather(mine, count, type, all, count, type, comm, &requests[k]));
+            break;
+        case 3:
+            for (int r = 0; r < test_size; r++)
+                put(all + r * n, derived, round + k, rank, r, n);
+            must(MPI_Ialltoall(all, count, type, others, count, type, comm, &requests[k]));
+            break;
+        default:
+            /* As Open MPI's own, when it agrees on a number for a new communicator. */
+            most[k] = -1;
+            mine[0] = round + k + rank;
+            must(MPI_Iallreduce(mine, &most[k], 1, MPI_INT, MPI_MAX, comm, &requests[k]));
+        }
+    }
+    if (round % 4 == 1)
+        must(MPI_Waitall(FLOCK, requests, MPI_STATUSES_IGNORE));
+    for (int k = FLOCK - 1; k >= 0; k--) {
+        int derived = is_derived(round + 5 * k, rank), root = (round + k) % test_size;
+        int *mine = buffers + (size_t) k * each, *all = mine + LINES, *others = all + LINES * test_size;
+        must(MPI_Wait(&requests[k], MPI_STATUS_IGNORE));
+        switch ((round / 2 + k) % 5) {
+        case 0:
+            wrong += !good(mine, derived, round + k, root, 0, n);
+            break;
+        case 1:
+            for (int r = 0; r < test_size && rank == root; r++)
+                wrong += !good(all + r * n, derived, round + k, r, root, n);
+            break;
+        case 2:
+            for (int r = 0; r < test_size; r++)
+                wrong += !good(all + r * n, derived, round + k, r, 0, n);
+            break;
+        case 3:
+            for (int r = 0; r < test_size; r++)
+                wrong += !good(others + r * n, derived, round + k, r, rank, n);
+            break;
+        default:
+            wrong += most[k] != round + k + test_size - 1;
+        }
+    }
+    check(!wrong, "round %d: wrong numbers in %d blocks of %d operations at a time", round, wrong, FLOCK);
+}
+
 int main(int argc, char **argv)
 {
     int lengths[2] = {1, 1}, displacements[2] = {1, 0};
@@ -113,15 +184,20 @@ int main(int argc, char **argv)
     int rounds = (int) option_number(argc, argv, "--rounds", 200);
     int *mine = malloc(sizeof(int) * LARGE), *all = malloc(sizeof(int) * LARGE * (size_t) test_size);
     int *others = malloc(sizeof(int) * LARGE * (size_t) test_size);
+    int *buffers = malloc(sizeof(int) * FLOCK * LINES * (2 * (size_t) test_size + 1));
     must(MPI_Type_indexed(2, lengths, displacements, MPI_INT, &pair));
     must(MPI_Type_commit(&pair));
     must(MPI_Op_create(keep, 0, &last_but_kept));
-    for (int round = 0; round < rounds; round++)
+    for (int round = 0; round < rounds; round++) {
         one_round(MPI_COMM_WORLD, round, round % 5 == 4 ? LARGE : 2 * (1 + round % SMALL), mine, all, others);
+        if (round % 2)
+            flock(MPI_COMM_WORLD, round, (int[]){2, 100, 6, LINES}[round / 2 % 4], buffers);
+    }
     must(MPI_Op_free(&last_but_kept));
     must(MPI_Type_free(&pair));
     free(mine);
     free(all);
     free(others);
+    free(buffers);
     return test_end();
 }

@@ -1,5 +1,5 @@
-//! Nonblocking calls on plain data: as [`quick`](super::quick), on the stream of the operation's slot. One future of the operation alone, in one piece of memory, instead of one within the
-//! other for each branch that a call may take.
+//! Nonblocking calls on plain data: as [`quick`](super::quick), on the stream of the operation's slot. One future of the operation alone, in one piece
+//! of memory, instead of one within the other for each branch that a call may take.
 
 use super::quick::{Plain, blocks, bytes, plain, stream};
 use super::{Elements, zero_copy};
@@ -25,8 +25,8 @@ struct At<'c> {
     request: *mut *mut ompi_request_t,
 }
 
-/// Starts a nonblocking call on plain data of predefined types, without looking at more than it must; stores its request. `None`: by the way of all calls, please. Those
-/// with arrays go that way: they have to be copied.
+/// Starts a nonblocking call on plain data of predefined types, without looking at more than it must; stores its request. `None`: by the way of all
+/// calls, please. So go those with arrays, which have to be copied, and operations that are not named here.
 ///
 /// # Safety
 /// As for [`engine::start`](crate::ffi::engine::start).
@@ -57,7 +57,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     }
 }
 
-/// The elements of a side without blocks; `None` where they are not plain, or of a derived type, which the request retains.
+/// The elements of a side without blocks; `None` where they are not plain, or of a derived type, which Open MPI's binding retains for the request.
 ///
 /// # Safety
 /// The side is significant: its datatype is live.
@@ -71,7 +71,8 @@ impl At<'_> {
     #[inline(always)]
     fn go(&self, queue: bool, operation: impl AsyncFnOnce(Turn<'_>) -> Result<()> + Send + 'static) -> Option<i32> {
         let number = self.comm.team.number_for(|slot| self.team.is_open(slot, 0, queue))?;
-        // SAFETY: it may be written by the promise of `start`'s caller.
+        // SAFETY: it may be written by the promise of `start`'s caller. Operations hold numbers and addresses of the user's buffers across their awaits, which
+        // last as long as the request; no arrays.
         Some(unsafe { start_on_stream(self.comm, (self.kind, number, queue), self.request, operation) })
     }
 

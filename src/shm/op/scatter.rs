@@ -151,6 +151,9 @@ async fn send_rest<B: Blocks + ?Sized>(
     let (me, size) = (turn.me(), turn.size());
     let rounds = |m| if away(m) { 0 } else { plan.rounds(all.len(m)) };
     let most = (0..size).filter(|&m| m != me).map(rounds).max().unwrap_or(0);
+    if most == 0 {
+        return Ok(());
+    }
     turn.steps(most * size + 1)?;
     // Who has read each slot last, and at which step; the first slot is everybody's.
     let mut readers: Vec<Option<(Member, u32)>> = vec![None; turn.depth() as usize];
