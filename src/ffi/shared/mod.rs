@@ -163,22 +163,28 @@ async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn
     if !call.op.is_null() && !team.fits(call.units().info.extent as usize) {
         return Ok(None);
     }
-    let turn = team.open(slot.number(), 0, needs_queue(call, team.size())).await?;
+    let len = match call.kind {
+        Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall => call.block(),
+        _ => call.bytes(),
+    };
+    let turn = team.open(slot.number(), 0, needs_queue(call.kind, len, team.size())).await?;
     if turn.is_none() {
         pool::tell_refusal();
     }
     Ok(turn)
 }
 
-/// Whether a call may move more than lines hold; the same on all ranks.
-fn needs_queue(call: &Call, members: usize) -> bool {
-    match call.kind {
-        Kind::Gather | Kind::Allgather => call.block().is_none_or(|block| block > LINE),
-        Kind::Scatter | Kind::Alltoall => call.block().is_none_or(|block| block > op::line_share(members)),
+/// Whether a call may move more than lines hold. `len`: bytes of a block where each rank has one of the same length, else of all data; `None` where not all
+/// ranks know. By whatever door a rank comes to a call, this is what it asks: the same on all ranks.
+#[inline(always)]
+fn needs_queue(kind: Kind, len: Option<usize>, members: usize) -> bool {
+    match kind {
         Kind::Barrier => false,
-        Kind::Allgatherv => true,
+        Kind::Scatter | Kind::Alltoall => len.is_none_or(|block| block > op::line_share(members)),
         // Only the two ends of a message know its length.
-        _ => call.bytes().is_none_or(|bytes| bytes > LINE),
+        Kind::Gatherv | Kind::Scatterv | Kind::Allgatherv | Kind::Alltoallv | Kind::Alltoallw => true,
+        kind if kind.is_neighbor() => true,
+        _ => len.is_none_or(|len| len > LINE),
     }
 }
 

@@ -1,13 +1,12 @@
 //! Blocking calls on plain data.
 
-use super::{Elements, zero_copy};
+use super::{Elements, needs_queue, zero_copy};
 use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::ffi::comm::Comm;
 use crate::ffi::glue::{self, cr_call, cr_count, cr_displ, cr_side, ompi_datatype_t};
 use crate::ffi::kind::{Kind, Mode};
 use crate::ffi::team::Slot;
 use crate::ffi::{blocking, counters, operation};
-use crate::shm::layout::LINE;
 use crate::shm::op;
 use crate::shm::team::Team;
 use std::ffi::c_void;
@@ -108,7 +107,7 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
             // SAFETY: live by the caller's promise.
             let size = unsafe { plain(call.recv.dtype) }?;
             let data = bytes(call.recv.buf, size, call.recv.count)?;
-            let turn = team.turn(0, 0, data.0.len() > LINE)?;
+            let turn = team.turn(0, 0, needs_queue(Kind::Bcast, Some(data.0.len()), team.size()))?;
             finish(
                 team,
                 Kind::Bcast,
@@ -146,15 +145,13 @@ pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
 unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
     let (root, is_root) = (call.root as usize, call.root as u32 == comm.rank());
     let gathers = matches!(kind, Kind::Gather | Kind::Gatherv);
-    let vector = matches!(kind, Kind::Gatherv | Kind::Scatterv);
     let (all, own) = if gathers { (&call.recv, &call.send) } else { (&call.send, &call.recv) };
     // SAFETY: significant, so live by the caller's promise; as below.
     let all = if is_root { Some(unsafe { blocks(all) }?) } else { None };
     // SAFETY: as above.
     let own = if own.in_place != 0 { None } else { Some(unsafe { stream(own) }?) };
     let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
-    let in_line = if gathers { LINE } else { op::line_share(team.size()) };
-    let turn = || team.turn(0, 0, vector || each > in_line);
+    let turn = || team.turn(0, 0, needs_queue(kind, Some(each), team.size()));
     let zero_copy = zero_copy(comm, team, Slot::Blocking);
     let zero_copy = if gathers { zero_copy.gather } else { zero_copy.scatter };
     match (all, own, gathers) {
@@ -175,16 +172,16 @@ unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -
     let in_place = call.send.in_place != 0;
     // SAFETY: significant, so live by the caller's promise; as below.
     let into = unsafe { blocks(&call.recv) }?;
-    let vector = matches!(kind, Kind::Allgatherv | Kind::Alltoallv);
+    let queue = needs_queue(kind, Some(into.each), size);
     if matches!(kind, Kind::Allgather | Kind::Allgatherv) {
         // SAFETY: as above.
         let own = if in_place { None } else { Some(unsafe { stream(&call.send) }?) };
-        let turn = team.turn(0, 0, vector || into.each > LINE)?;
+        let turn = team.turn(0, 0, queue)?;
         return finish(team, kind, op::allgather::allgather(turn, own.as_ref(), &into, zero_copy.allgather));
     }
     // SAFETY: as above.
     let out = if in_place { None } else { Some(unsafe { blocks(&call.send) }?) };
-    let turn = team.turn(0, 0, vector || into.each > op::line_share(size))?;
+    let turn = team.turn(0, 0, queue)?;
     finish(team, kind, op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy.alltoall))
 }
 
@@ -248,7 +245,7 @@ unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) 
     if !team.fits(size) {
         return None;
     }
-    let turn = team.turn(0, 0, input.len() > LINE)?;
+    let turn = team.turn(0, 0, needs_queue(kind, Some(input.len()), team.size()))?;
     match kind {
         Kind::Reduce => {
             let root = call.root as usize;

@@ -2,14 +2,13 @@
 //! of memory, instead of one within the other for each branch that a call may take.
 
 use super::quick::{Plain, blocks, bytes, plain, stream};
-use super::{Elements, zero_copy};
+use super::{Elements, needs_queue, zero_copy};
 use crate::endpoint::{Result, Span};
 use crate::ffi::comm::Comm;
 use crate::ffi::engine::start_on_stream;
 use crate::ffi::glue::{self, cr_call, cr_side, ompi_request_t};
 use crate::ffi::kind::Kind;
 use crate::ffi::team::Slot;
-use crate::shm::layout::LINE;
 use crate::shm::op;
 use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
@@ -40,12 +39,12 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     let zero_copy = zero_copy(comm, team, Slot::Nonblocking { number: 0, late: comm.team.has_learned() });
     let at = At { comm, team, kind, zero_copy, request };
     match kind {
-        Kind::Barrier => at.go(false, async |turn: Turn<'_>| op::barrier::barrier(turn).await),
+        Kind::Barrier => at.go(0, async |turn: Turn<'_>| op::barrier::barrier(turn).await),
         Kind::Bcast => {
             // SAFETY: live by the caller's promise.
             let data = unsafe { predefined(&call.recv) }?;
             let (root, zero_copy) = (call.root as usize, at.zero_copy.bcast);
-            at.go(data.0.len() > LINE, async move |turn: Turn<'_>| op::bcast::bcast(turn, root, &data, zero_copy).await)
+            at.go(data.0.len(), async move |turn: Turn<'_>| op::bcast::bcast(turn, root, &data, zero_copy).await)
         }
         // SAFETY: by the caller's promise, as below.
         Kind::Reduce | Kind::Allreduce => unsafe { at.reduction(call) },
@@ -67,9 +66,10 @@ unsafe fn predefined(side: &cr_side) -> Option<Plain> {
 }
 
 impl At<'_> {
-    /// Starts it, if there is memory for it; `queue`: it may move more than a line holds.
+    /// Starts it, if there is memory for it; `len`: as for [`needs_queue`].
     #[inline(always)]
-    fn go(&self, queue: bool, operation: impl AsyncFnOnce(Turn<'_>) -> Result<()> + Send + 'static) -> Option<i32> {
+    fn go(&self, len: usize, operation: impl AsyncFnOnce(Turn<'_>) -> Result<()> + Send + 'static) -> Option<i32> {
+        let queue = needs_queue(self.kind, Some(len), self.team.size());
         let number = self.comm.team.number_for(|slot| self.team.is_open(slot, 0, queue))?;
         // SAFETY: it may be written by the promise of `start`'s caller. Operations hold numbers and addresses of the user's buffers across their awaits, which
         // last as long as the request; no arrays.
@@ -89,19 +89,18 @@ impl At<'_> {
         // SAFETY: as above.
         let own = if own.in_place != 0 { None } else { Some(unsafe { predefined(own) }?) };
         let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
-        let queue = each > if gathers { LINE } else { op::line_share(self.team.size()) };
         let zero_copy = if gathers { self.zero_copy.gather } else { self.zero_copy.scatter };
         match (all, own, gathers) {
             (Some(all), own, true) => self
-                .go(queue, async move |turn: Turn<'_>| op::gather::receive(turn, own.as_ref(), &all, zero_copy).await),
+                .go(each, async move |turn: Turn<'_>| op::gather::receive(turn, own.as_ref(), &all, zero_copy).await),
             (Some(all), own, false) => {
-                self.go(queue, async move |turn: Turn<'_>| op::scatter::send(turn, &all, own.as_ref(), zero_copy).await)
+                self.go(each, async move |turn: Turn<'_>| op::scatter::send(turn, &all, own.as_ref(), zero_copy).await)
             }
             (None, Some(own), true) => {
-                self.go(queue, async move |turn: Turn<'_>| op::gather::send(turn, root, &own, zero_copy).await)
+                self.go(each, async move |turn: Turn<'_>| op::gather::send(turn, root, &own, zero_copy).await)
             }
             (None, Some(own), false) => {
-                self.go(queue, async move |turn: Turn<'_>| op::scatter::receive(turn, root, &own, zero_copy).await)
+                self.go(each, async move |turn: Turn<'_>| op::scatter::receive(turn, root, &own, zero_copy).await)
             }
             (None, None, _) => None,
         }
@@ -119,14 +118,16 @@ impl At<'_> {
         let own = if in_place { None } else { Some(unsafe { predefined(&call.send) }?) };
         if self.kind == Kind::Allgather {
             let zero_copy = self.zero_copy.allgather;
-            return self.go(into.each > LINE, async move |turn: Turn<'_>| {
+            return self.go(into.each, async move |turn: Turn<'_>| {
                 op::allgather::allgather(turn, own.as_ref(), &into, zero_copy).await
             });
         }
         // SAFETY: as above.
         let out = if in_place { None } else { Some(unsafe { blocks(&call.send) }?) };
-        let (queue, zero_copy) = (into.each > op::line_share(self.team.size()), self.zero_copy.alltoall);
-        self.go(queue, async move |turn: Turn<'_>| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy).await)
+        let zero_copy = self.zero_copy.alltoall;
+        self.go(into.each, async move |turn: Turn<'_>| {
+            op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy).await
+        })
     }
 
     /// Reduce and Allreduce.
@@ -146,14 +147,14 @@ impl At<'_> {
         if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 || !self.team.fits(size) {
             return None;
         }
-        let queue = input.len() > LINE;
+        let len = input.len();
         let units = |span: Span| Span::new(span.ptr(), count, size as isize);
         let (input, output) = (units(input), units(output));
         let elements = Elements { dtype: side.dtype, op: call.op, size };
         if self.kind == Kind::Reduce {
             let root = call.root as usize;
             return self
-                .go(queue, async move |turn: Turn<'_>| op::reduce::reduce(turn, root, &elements, input, output).await);
+                .go(len, async move |turn: Turn<'_>| op::reduce::reduce(turn, root, &elements, input, output).await);
         }
         let mut op = glue::cr_op_info::default();
         if size * count == 4 {
@@ -164,7 +165,7 @@ impl At<'_> {
             return None; // it may be Open MPI's own: see `Call::is_like_agreement`
         }
         let zero_copy = self.zero_copy.allreduce;
-        self.go(queue, async move |turn: Turn<'_>| {
+        self.go(len, async move |turn: Turn<'_>| {
             op::allreduce::allreduce(turn, &elements, input, output, zero_copy).await
         })
     }
