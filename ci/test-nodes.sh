@@ -180,6 +180,7 @@ for operation in allgather allgatherv alltoall alltoallv alltoallw; do
     bundles+=(--mca "coll_rust_neighbor_${operation}_algorithm" aggregated)
 done
 if [ "$mode" != --stock ]; then
+    job "Neighbours" 3,2,1,2 slot 200 "${network[@]}" "$bin/neighbor" --tiny --seed 6
     job "Neighbours, in bundles" 3,2,1,2 slot 200 "${network[@]}" "${bundles[@]}" "$bin/neighbor" --tiny --seed 3
     job "Neighbours on a torus, in bundles" 2,2,2,2 node 100 "${bundles[@]}" "$bin/torus" rust 3
 fi

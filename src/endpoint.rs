@@ -126,7 +126,7 @@ pub const MAX_LANES: u8 = 8;
 /// * `poll` of a post never makes progress by itself: the executor does.
 pub trait Endpoint: Sync {
     /// Waits for one posted message.
-    type Post<'a>: Future<Output = Result<()>> + Send
+    type Post<'a>: Future<Output = Result<()>> + Send + Unpin
     where
         Self: 'a;
     /// A temporary buffer; dropping it gives it back to the endpoint.

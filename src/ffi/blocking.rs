@@ -23,11 +23,15 @@ use std::sync::Arc;
 #[inline(always)]
 pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     // SAFETY: by the caller's promise.
-    match unsafe { quick(comm, call) } {
-        Some(code) => code,
-        // SAFETY: as above.
-        None => unsafe { block_on_any(comm, call) },
+    if let Some(code) = unsafe { quick(comm, call) } {
+        return code;
     }
+    // SAFETY: as above.
+    if let Some(code) = unsafe { neighbor::quick::quick(comm, call) } {
+        return code;
+    }
+    // SAFETY: as above.
+    unsafe { block_on_any(comm, call) }
 }
 
 /// As [`block_on`], of whatever is not [`quick`]. Not a part of it, whose frame would grow by this one's.
@@ -54,7 +58,7 @@ unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     let slot = shared::is_eligible(&call).then_some(Slot::Blocking);
     let (first_tag, synchronise) = match slot.is_some() && comm.is_shared() {
         true => (None, false),
-        false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(&call)),
+        false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(call.kind, call.one_way)),
     };
     drive(pin!(operation::run(comm, &call, slot, first_tag, synchronise)), || comm.team.get())
         .map_or_else(operation::code, |()| 0)

@@ -4,7 +4,7 @@ use super::comm::Comm;
 use super::data::{Datatype, Layout, Side};
 use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_OP, cr_call, cr_side, ompi_datatype_t, ompi_op_t};
 use super::kind::Kind;
-use super::neighbor::Neighborhood;
+use super::neighbor::{self, Neighborhood};
 use super::startup;
 use crate::endpoint::{Rank, Span};
 use crate::select::{Decision, Given};
@@ -74,7 +74,7 @@ impl Call {
                 return Err(CR_ERR_OP as i32);
             }
         }
-        let data = given_by(kind, receive.as_ref().or(send.as_ref()), ranks, op.commutative != 0);
+        let data = given_by(kind, [&receive, &send], ranks, around, op.commutative != 0);
         Ok(Call {
             kind,
             root,
@@ -200,13 +200,20 @@ impl Call {
     }
 }
 
-/// What all ranks know of a call's data, `side` being what describes them best, on so many ranks.
-fn given_by(kind: Kind, side: Option<&Side>, ranks: usize, commutative: bool) -> Given {
+/// What all ranks know of a call's data on so many ranks, or between neighbours `around`; the first of `sides` that is there describes them best.
+fn given_by(
+    kind: Kind,
+    sides: [&Option<Side>; 2],
+    ranks: usize,
+    around: Option<&Neighborhood>,
+    commutative: bool,
+) -> Given {
+    let side = sides[0].as_ref().or(sides[1].as_ref());
     let len = |side: &Side| side.dtype().bytes(side.count());
     let (block, bytes) = match kind {
         Kind::Alltoallv | Kind::Alltoallw | Kind::Gatherv | Kind::Scatterv => (None, None),
-        // Only those at either end of an edge need give the same.
-        _ if kind.is_neighbor() => (None, None),
+        // Only those at either end of an edge need give the same, unless all ranks hang together by edges.
+        _ if kind.is_neighbor() => (neighbor::block(kind, around, sides), None),
         _ if kind.has_equal_blocks() => {
             let block = side.map(len);
             (block, block.map(|block| block.saturating_mul(ranks)))

@@ -1,6 +1,5 @@
 //! The Rust half of a module: what one communicator needs.
 
-use super::call::Call;
 use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
 use super::identity::Identities;
 use super::kind::Kind;
@@ -104,9 +103,9 @@ impl Comm {
     }
 
     /// Whether the operation that is being called synchronises: of those that some ranks may run ahead in, every `flow_limit`-th does.
-    pub fn synchronises(&self, call: &Call) -> bool {
-        let counter = if call.kind.is_neighbor() { &self.directed } else { &self.rooted };
-        call.one_way && due(counter, self.config.flow_limit)
+    pub fn synchronises(&self, kind: Kind, one_way: bool) -> bool {
+        let counter = if kind.is_neighbor() { &self.directed } else { &self.rooted };
+        one_way && due(counter, self.config.flow_limit)
     }
 
     /// The caller's neighbours; none without a process topology. Not to be asked for before the first neighbourhood call: Open MPI

@@ -52,6 +52,8 @@ struct Buffer {
 #[derive(Default)]
 struct State {
     posted: SmallVec<[Entry; 8]>,
+    /// Free places in it.
+    free: usize,
     spare: SmallVec<[Buffer; 2]>,
 }
 
@@ -109,17 +111,13 @@ impl HostEndpoint {
             return Post { posted: PostState::Done, ep: self }; // a send that was complete at once
         }
         let entry = Entry { request, expected };
-        let posted = &mut self.state().posted;
-        let slot = match posted.iter().position(|e| e.request.is_null()) {
-            Some(free) => {
-                posted[free] = entry;
-                free
-            }
-            None => {
-                posted.push(entry);
-                posted.len() - 1
-            }
-        };
+        let State { posted, free, .. } = self.state();
+        let found = if *free > 0 { posted.iter().position(|e| e.request.is_null()) } else { None };
+        let slot = found.unwrap_or(posted.len());
+        match posted.get_mut(slot) {
+            Some(place) => (*place, *free) = (entry, *free - 1),
+            None => posted.push(entry),
+        }
         Post { posted: PostState::Slot(slot), ep: self }
     }
 
@@ -185,7 +183,9 @@ impl HostEndpoint {
         let mut bytes = 0;
         // SAFETY: complete, ours, and forgotten right after.
         let code = unsafe { glue::cr_request_finish(entry.request, &mut bytes) };
-        self.state().posted[slot].request = ptr::null_mut();
+        let state = self.state();
+        state.posted[slot].request = ptr::null_mut();
+        state.free += 1;
         Poll::Ready(match entry.expected {
             _ if code != 0 => Err(Error::Mpi(code)),
             // A short message: the ranks do not agree about the amount of data.

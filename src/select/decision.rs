@@ -7,6 +7,10 @@ use super::{
 };
 use crate::topo::{Level, LevelSpec};
 
+/// Blocks of up to so many bytes along edges within nodes and between them all go by messages, at once: those to other nodes take longest anyway, and a second
+/// way beside theirs costs more than it saves. Measured (docs/measurements.md).
+const SHORT_BLOCK: usize = 1 << 10;
+
 /// Which processes could share memory. The same on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
@@ -66,7 +70,11 @@ impl Decision {
         let wanted = || is_shared_within_node(setting, levels, whole.operation, whole.reproducible);
         let shares = match (sharing, choice) {
             (Sharing::Nobody, _) => false,
-            (Sharing::All, _) | (_, None | Some(Choice::Neighbor(_))) => wanted(),
+            (Sharing::All, _) | (_, None) => wanted(),
+            (Sharing::Nodes, Some(Choice::Neighbor(algorithm))) => {
+                let direct = matches!(algorithm, Neighbor::Direct(_)) && !setting.names_shm();
+                wanted() && !(direct && whole.block.is_some_and(|block| block <= SHORT_BLOCK))
+            }
             // An algorithm that is asked for by name is taken at its word.
             (Sharing::Nodes, Some(choice)) => match choice {
                 Choice::Gather(Gather::Linear(_)) | Choice::Scatter(Scatter::Linear(_)) => wanted() && levels.is_auto(),
@@ -196,6 +204,14 @@ mod tests {
         assert_eq!(shares(&Spec::<Bcast>::parse("flat").unwrap(), Operation::Bcast, bytes(8, false)), [false; 3]);
         let edges = Given { block: None, bytes: None, commutative: false };
         assert_eq!(shares(&Spec::<Neighbor>::AUTO, Operation::NeighborAlltoall, edges), [false, true, true]);
+        let edges = |block| Given { block: Some(block), bytes: None, commutative: false };
+        let around = |setting: &Spec<Neighbor>, given| shares(setting, Operation::NeighborAlltoall, given);
+        let (short, longer) = (edges(SHORT_BLOCK), edges(SHORT_BLOCK + 1));
+        assert_eq!(around(&Spec::<Neighbor>::AUTO, short), [false, false, true], "all by messages, at once");
+        assert_eq!(around(&Spec::<Neighbor>::AUTO, longer), [false, true, true]);
+        for name in ["shm", "node:shm,aggregated"] {
+            assert!(around(&Spec::<Neighbor>::parse(name).unwrap(), short)[1], "{name}");
+        }
         // A sum must not depend on who shares memory.
         for (reproducible, sharing) in [(true, Sharing::All), (true, Sharing::Nodes), (false, Sharing::All)] {
             let (setting, operation) = (&Spec::<Scan>::AUTO, Operation::Scan);

@@ -28,31 +28,62 @@ pub async fn direct<E: Endpoint, O: Blocks, I: Blocks>(
     posts: usize,
     acknowledged: bool,
 ) -> Result<()> {
-    let copies = || {
-        let mut blocks = neighbors
-            .own
-            .iter()
-            .map(|&(from, to)| (Block { blocks: out, member: from }, Block { blocks: into, member: to }));
-        blocks.try_for_each(|(from, to)| transfer(stage.ep(), &from, &to))
-    };
-    if !acknowledged
-        && let Some(arriving) = messages(&neighbors.sources, into, posts)
-        && let Some(leaving) = messages(&neighbors.destinations, out, posts)
-    {
-        let mut open: SmallVec<[E::Post<'_>; 8]> = SmallVec::new();
-        open.extend(arriving.into_iter().filter_map(|(peer, span)| stage.recv_some(peer, span)));
-        open.extend(leaving.into_iter().filter_map(|(peer, span)| stage.send_some(peer, span)));
-        let copied = copies();
-        return join(open).await.and(copied);
+    if !acknowledged && let Some(done) = at_once(stage, neighbors, out, into, posts).await {
+        return done;
     }
+    let meanwhile = || copies(stage, neighbors, out, into);
     let receives = receive(stage, &neighbors.sources, into, posts, acknowledged);
-    both(pin!(receives), pin!(send(stage, &neighbors.destinations, out, posts, acknowledged, copies))).await
+    both(pin!(receives), pin!(send(stage, &neighbors.destinations, out, posts, acknowledged, meanwhile))).await
 }
 
-/// The messages along `edges`, if there are at most `posts` and each lies in the user's memory.
-fn messages<B: Blocks>(edges: &[Edge], blocks: &B, posts: usize) -> Option<SmallVec<[(usize, Span); 4]>> {
-    let message = |edge: &Edge| blocks.direct(edge.slot..edge.slot + 1).map(|span| (edge.peer, span));
-    if edges.len() <= posts { edges.iter().map(message).collect() } else { None }
+/// As [`direct`], where there is nothing to slide. `None`, and nothing has happened, where a list is longer than `posts`, or a block needs a buffer.
+pub async fn at_once<E: Endpoint, O: Blocks, I: Blocks>(
+    stage: &Stage<'_, E>,
+    neighbors: &Neighbors,
+    out: &O,
+    into: &I,
+    posts: usize,
+) -> Option<Result<()>> {
+    if !(is_plain(&neighbors.sources, into, posts) && is_plain(&neighbors.destinations, out, posts)) {
+        return None;
+    }
+    let mut open: SmallVec<[E::Post<'_>; 8]> = SmallVec::new();
+    for (peer, span) in messages(&neighbors.sources, into) {
+        if let Some(post) = stage.recv_some(peer, span) {
+            open.push(post);
+        }
+    }
+    for (peer, span) in messages(&neighbors.destinations, out) {
+        if let Some(post) = stage.send_some(peer, span) {
+            open.push(post);
+        }
+    }
+    let copied = copies(stage, neighbors, out, into);
+    Some(join(&mut open).await.and(copied))
+}
+
+/// The blocks that the caller sends to itself.
+fn copies<E: Endpoint, O: Blocks, I: Blocks>(
+    stage: &Stage<'_, E>,
+    neighbors: &Neighbors,
+    out: &O,
+    into: &I,
+) -> Result<()> {
+    neighbors.own.iter().try_for_each(|&(from, to)| {
+        transfer(stage.ep(), &Block { blocks: out, member: from }, &Block { blocks: into, member: to })
+    })
+}
+
+/// Whether there are at most `posts` edges, and each block lies in the user's memory.
+#[inline(always)]
+fn is_plain<B: Blocks>(edges: &[Edge], blocks: &B, posts: usize) -> bool {
+    edges.len() <= posts && edges.iter().all(|edge| blocks.direct(edge.slot..edge.slot + 1).is_some())
+}
+
+/// The messages along edges whose blocks lie in the user's memory.
+#[inline(always)]
+fn messages<'b, B: Blocks>(edges: &'b [Edge], blocks: &'b B) -> impl Iterator<Item = (usize, Span)> + 'b {
+    edges.iter().filter_map(|edge| Some((edge.peer, blocks.direct(edge.slot..edge.slot + 1)?)))
 }
 
 async fn receive<E: Endpoint, I: Blocks>(

@@ -1,6 +1,7 @@
 //! Neighbourhood operations: the exchange along the edges of a communicator's process topology.
 
 mod agreement;
+pub mod quick;
 mod topology;
 
 pub use topology::Neighborhood;
@@ -39,11 +40,24 @@ fn is_same(kind: Kind) -> bool {
     matches!(kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv)
 }
 
+/// Bytes of each block, where all ranks are known to have blocks of one length. The same on all ranks. A rank with neighbours on one side only need not give it
+/// on the other.
+pub fn block(kind: Kind, around: Option<&Neighborhood>, sides: [&Option<Side>; 2]) -> Option<usize> {
+    let equal = has_equal_blocks(kind) && around?.known_connected() == Some(true);
+    let len = |side: &Side| side.dtype().bytes(side.count());
+    equal.then(|| sides.into_iter().flatten().map(len).max().unwrap_or(0))
+}
+
+/// Whether each edge has as much data as any other edge of the same rank.
+fn has_equal_blocks(kind: Kind) -> bool {
+    matches!(kind, Kind::NeighborAllgather | Kind::NeighborAlltoall)
+}
+
 /// Whether all ranks are sure to make a blocking call that this one makes. Open MPI's bindings return from Neighbor_allgather and Neighbor_alltoall at
 /// once at ranks that describe no data: that all have the same amount follows from the edges, as far as ranks hang together by them. The same on all
 /// ranks that make the call; the first time, it takes messages.
 pub fn is_made_by_all(comm: &Comm, kind: Kind) -> std::result::Result<bool, i32> {
-    if !matches!(kind, Kind::NeighborAllgather | Kind::NeighborAlltoall) {
+    if !has_equal_blocks(kind) {
         return Ok(true);
     }
     let Some(around) = comm.neighborhood() else { return Ok(true) };
@@ -90,8 +104,7 @@ async fn messages(ep: &HostEndpoint, comm: &Comm, call: &Call, shared: bool, ack
     let (out, from) = sides(call);
     let into = HostBlocks::new(from);
     // Whoever has neighbours gives the same amount on both sides, or nothing on one that has none.
-    let equal = matches!(call.kind, Kind::NeighborAllgather | Kind::NeighborAlltoall)
-        .then(|| out.stream().len().max(from.stream().len()));
+    let equal = has_equal_blocks(call.kind).then(|| out.stream().len().max(from.stream().len()));
     let Some(Choice::Neighbor(algorithm)) = call.decision.choice else { return Err(UNSUPPORTED) };
     let same = is_same(call.kind);
     let plain = || -> Result<_> { Ok(Plan::Direct(if shared { &around.within(comm)?.rest } else { around.plain() })) };

@@ -158,16 +158,21 @@ impl Neighborhood {
     /// Whether all ranks hang together by edges, where that is known.
     #[inline]
     pub fn known_connected(&self) -> Option<bool> {
-        self.connected.known().copied()
+        match self.topology.0.kind == glue::CR_CART as i32 {
+            true => Some(true),
+            false => self.connected.known().copied(),
+        }
     }
 
     /// Whether all ranks hang together by edges. The same on all ranks that do; to be asked for when these call a blocking operation that all of them
     /// call.
     pub async fn is_connected(&self, comm: &Comm) -> Result<bool> {
+        if let Some(known) = self.known_connected() {
+            return Ok(known);
+        }
         let find = async {
             let size = comm.size() as usize;
             match u32::try_from(self.topology.0.kind) {
-                Ok(glue::CR_CART) => Ok(true),
                 Ok(glue::CR_GRAPH) => Ok(is_connected(size, |rank| self.around(rank, size))),
                 _ => {
                     let peers: Vec<Rank> = self.plain.members.iter().copied().filter(|&r| r != comm.rank()).collect();

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::pin::pin;
 
 /// Bytes that lie in one run.
-pub(super) struct Plain(pub(super) Span);
+pub struct Plain(pub Span);
 
 impl Stream for Plain {
     #[inline(always)]
@@ -37,12 +37,12 @@ impl Stream for Plain {
 }
 
 /// Blocks of plain data: of equal length and one after the other, or as the user's arrays say.
-pub(super) struct PlainBlocks {
+pub struct PlainBlocks {
     buffer: *mut u8,
     /// Bytes of an element.
     size: usize,
     /// Bytes of each block where there are no `counts`.
-    pub(super) each: usize,
+    pub each: usize,
     counts: *const cr_count,
     displs: *const cr_displ,
 }
@@ -287,7 +287,7 @@ pub(super) fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Pl
 ///
 /// # Safety
 /// The side is significant: its datatype is live.
-pub(super) unsafe fn stream(side: &cr_side) -> Option<Plain> {
+pub unsafe fn stream(side: &cr_side) -> Option<Plain> {
     // SAFETY: by the caller's promise.
     bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
 }
@@ -296,7 +296,7 @@ pub(super) unsafe fn stream(side: &cr_side) -> Option<Plain> {
 ///
 /// # Safety
 /// As for [`stream`].
-pub(super) unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
+pub unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
     // SAFETY: by the caller's promise.
     let size = unsafe { plain(side.dtype) }?;
     let each = match side.counts.is_null() {
