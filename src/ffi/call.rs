@@ -162,8 +162,8 @@ impl Call {
 
     /// Whether it is a neighbourhood operation that Open MPI's bindings may return from at once at ranks that describe no data as this one does.
     pub fn is_void(&self) -> bool {
-        let equal = matches!(self.kind, Kind::NeighborAllgather | Kind::NeighborAlltoall);
-        equal && self.send.iter().chain(&self.receive).all(|side| side.dtype().bytes(side.count()) == 0)
+        neighbor::has_equal_blocks(self.kind)
+            && self.send.iter().chain(&self.receive).all(|side| side.dtype().bytes(side.count()) == 0)
     }
 
     /// Whether it looks like a step of Open MPI's agreement on a context identifier: an allreduce of one int by MPI_MAX or MPI_MIN.
@@ -212,7 +212,7 @@ fn given_by(
     let len = |side: &Side| side.dtype().bytes(side.count());
     let (block, bytes) = match kind {
         Kind::Alltoallv | Kind::Alltoallw | Kind::Gatherv | Kind::Scatterv => (None, None),
-        // Only those at either end of an edge need give the same, unless all ranks hang together by edges.
+        // Only those at either end of an edge need give the same.
         _ if kind.is_neighbor() => (neighbor::block(kind, around, sides), None),
         _ if kind.has_equal_blocks() => {
             let block = side.map(len);

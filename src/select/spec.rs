@@ -31,7 +31,7 @@ impl<A: Family> Spec<A> {
         let mut text = String::from("auto, below (the component below ours)");
         rows.iter().for_each(|row| text += &format!(", {}", row.form()));
         if Self::may_share() {
-            text += ", shm (within nodes: shared memory where there is some, as with auto)";
+            text += ", shm (within nodes: shared memory where there is some)";
         }
         if A::PER_LEVEL {
             text += ", or a list such as node:ALGORITHM,switch:ALGORITHM";

@@ -40,16 +40,15 @@ fn is_same(kind: Kind) -> bool {
     matches!(kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv)
 }
 
-/// Bytes of each block, where all ranks are known to have blocks of one length. The same on all ranks. A rank with neighbours on one side only need not give it
-/// on the other.
+/// Bytes of each block, where both ends of every edge are sure to find the same: on grids, whose edges go both ways, and where every rank has some, so that
+/// with the larger one of what a rank sends and what it receives it does not matter if the two differ. The same on all ranks.
 pub fn block(kind: Kind, around: Option<&Neighborhood>, sides: [&Option<Side>; 2]) -> Option<usize> {
-    let equal = has_equal_blocks(kind) && around?.known_connected() == Some(true);
     let len = |side: &Side| side.dtype().bytes(side.count());
-    equal.then(|| sides.into_iter().flatten().map(len).max().unwrap_or(0))
+    (has_equal_blocks(kind) && around?.is_grid()).then(|| sides.into_iter().flatten().map(len).max().unwrap_or(0))
 }
 
 /// Whether each edge has as much data as any other edge of the same rank.
-fn has_equal_blocks(kind: Kind) -> bool {
+pub fn has_equal_blocks(kind: Kind) -> bool {
     matches!(kind, Kind::NeighborAllgather | Kind::NeighborAlltoall)
 }
 

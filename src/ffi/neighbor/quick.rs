@@ -69,7 +69,9 @@ fn exchange<O: Blocks>(
 ) -> Option<i32> {
     let equal = has_equal_blocks(kind);
     let by_all = !equal || around.known_connected()?;
-    let given = Given { block: (equal && by_all).then(|| len.max(into.each)), bytes: None, commutative: false };
+    // As `neighbor::block` has it.
+    let block = (equal && around.is_grid()).then(|| len.max(into.each));
+    let given = Given { block, bytes: None, commutative: false };
     let decision = comm.decide(kind, given).ok()?;
     let Some(Choice::Neighbor(Neighbor::Direct(posts))) = decision.choice else { return None };
     if by_all && decision.shares {

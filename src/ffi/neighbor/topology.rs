@@ -115,6 +115,11 @@ impl Neighborhood {
         self.topology.0.kind == glue::CR_DIST_GRAPH as i32
     }
 
+    /// Whether it is Cartesian.
+    pub fn is_grid(&self) -> bool {
+        self.topology.0.kind == glue::CR_CART as i32
+    }
+
     /// All edges, by messages.
     pub fn plain(&self) -> &Among<Neighbors> {
         &self.plain
@@ -158,10 +163,7 @@ impl Neighborhood {
     /// Whether all ranks hang together by edges, where that is known.
     #[inline]
     pub fn known_connected(&self) -> Option<bool> {
-        match self.topology.0.kind == glue::CR_CART as i32 {
-            true => Some(true),
-            false => self.connected.known().copied(),
-        }
+        if self.is_grid() { Some(true) } else { self.connected.known().copied() }
     }
 
     /// Whether all ranks hang together by edges. The same on all ranks that do; to be asked for when these call a blocking operation that all of them
