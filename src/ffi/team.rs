@@ -13,6 +13,7 @@ use super::times::{self, TIMES_BYTES};
 use super::{pool, smsc, startup};
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use crate::params::{Shm, ZeroCopy};
+use crate::shm::config::CROWDED_LINES;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
 use crate::shm::rates::Rates;
@@ -255,6 +256,7 @@ fn config(shm: &Shm, members: usize, among: bool, (crowded, yields): (bool, bool
         fragment: shm.fragment_size.unwrap_or(built_in.fragment),
         fragments: shm.fragments.unwrap_or(fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
+        lines: if crowded { CROWDED_LINES } else { built_in.lines },
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
         shared_work_min,
         ..built_in

@@ -14,8 +14,9 @@ pub const LINE: usize = 56;
 /// Bytes of a short slot. There are as many of them as lines, before the fragments of a queue, so that the owner seldom has to look how far
 /// the readers are: each such look costs as much as the message takes.
 pub const SHORT: usize = 4096;
-/// Lines of a member in a stream: so many operations may a writer be ahead of the slowest reader, plus one.
-pub const LINES: usize = 8;
+/// Lines of a member in a stream. A team uses the first of them, [as many](super::config::Config::lines) as operations of which a writer may be ahead of the slowest
+/// reader, plus one.
+pub const LINES: usize = if cfg!(loom) { 8 } else { 32 };
 /// Lanes of a slot.
 pub const LANES: usize = 8;
 /// Slot of blocking operations.
@@ -44,17 +45,17 @@ impl Line {
 /// What a member writes for one stream.
 #[repr(C)]
 pub struct StreamControl {
-    /// Operation n uses line n % 8: its word counts the published steps.
+    /// Operation n uses line n % l, of l that the team uses: its word counts the published steps.
     pub lines: [Line; LINES],
     /// Progress as a reader; the contents are what the member says when it is through with an operation, for those it waits for then; or, before, what it [asks](super::turn::asking) for.
     pub read: Line,
 }
 
 impl StreamControl {
-    /// The line of operation `op`.
+    /// The line of operation `op`, where so many are in use: a power of two.
     #[inline(always)]
-    pub fn line(&self, op: u32) -> &Line {
-        &self.lines[op as usize % LINES]
+    pub fn line(&self, op: u32, lines: usize) -> &Line {
+        &self.lines[op as usize & (lines - 1) & (LINES - 1)]
     }
 
     /// Renews those of one's own lines that are long behind operation `next`, in which nobody waits for them: nobody can wait for a step of

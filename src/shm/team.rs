@@ -100,6 +100,7 @@ impl Team {
             fragment,
             fragments: each * sets,
             sets,
+            lines: power(config.lines.clamp(MAX_SETS, LINES)),
             short: config.short.min(SHORT).next_multiple_of(64),
             ..config
         };
@@ -205,7 +206,7 @@ impl Team {
 
     /// Bytes of a member's queue.
     pub fn queue_bytes(&self) -> usize {
-        LINES * self.config.short + self.config.fragment * self.config.fragments
+        self.config.lines * self.config.short + self.config.fragment * self.config.fragments
     }
 
     /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a fragment.
@@ -256,8 +257,7 @@ impl Team {
         }
         if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
             let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
-            let Config { short, fragment, fragments, .. } = self.config;
-            let queues = found.map(|at| Queues { at, trail: Trail::new(short, fragment, fragments) });
+            let queues = found.map(|at| Queues { at, trail: Trail::new(&self.config) });
             stream.queues.get_or_init(|| queues);
         }
         let turn = self.turn(slot, lane, queue);

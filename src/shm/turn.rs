@@ -1,8 +1,8 @@
 //! One operation on one stream.
 //!
-//! Operation n of a stream uses each member's line n % 8 and set n % w. A member may write
-//! * its line and its short slot when all others are through with operation n − 8: their `read` is at least (n − 7, 0);
-//! * its set when all others are through with operation n − w: their `read` is at least (n − w + 1, 0). As w ≤ 8, the line is free too.
+//! Operation n of a stream uses each member's line n % l and set n % w. A member may write
+//! * its line and its short slot when all others are through with operation n − l: their `read` is at least (n − l + 1, 0);
+//! * its set when all others are through with operation n − w: their `read` is at least (n − w + 1, 0). As w ≤ l, the line is free too.
 //!
 //! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
 //! a step is, the operation says.
@@ -14,10 +14,10 @@ mod trail;
 pub(super) use trail::Trail;
 
 use crate::endpoint::{Error, Result};
-use crate::shm::layout::{LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
+use crate::shm::layout::{LINE, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
-use crate::shm::team::{At, Queues, Stream, Team};
+use crate::shm::team::{At, Config, Queues, Stream, Team};
 use crate::sync::shared::Ordering;
 
 /// The longest fragment made of several.
@@ -119,7 +119,7 @@ impl<'t> Turn<'t> {
 
     #[inline(always)]
     fn line(&self, member: Member) -> &'t Line {
-        self.control(member).line(self.op)
+        self.control(member).line(self.op, self.team.config().lines)
     }
 
     /// The contents of a member's line: the caller's own may be written while the line is free and until it is published, another's be read
@@ -140,7 +140,7 @@ impl<'t> Turn<'t> {
         let config = self.team.config();
         let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
         let index = set * depth + (step as usize & (depth - 1));
-        self.queue(member).wrapping_add(LINES * config.short + index * self.fragment())
+        self.queue(member).wrapping_add(config.lines * config.short + index * self.fragment())
     }
 
     /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot.
@@ -152,7 +152,8 @@ impl<'t> Turn<'t> {
     /// A member's short slot, which is free when its line is.
     #[inline(always)]
     pub fn short(&self, member: Member) -> *mut u8 {
-        self.queue(member).wrapping_add(self.op as usize % LINES * self.team.config().short)
+        let &Config { lines, short, .. } = self.team.config();
+        self.queue(member).wrapping_add((self.op as usize & (lines - 1)) * short)
     }
 
     /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](trail) when
@@ -172,7 +173,7 @@ impl<'t> Turn<'t> {
     pub fn publish(&self, step: u32) {
         let own = &self.line(self.me()).word;
         // SYNC(wrote): releases the contents.
-        self.team.post(own, word(self.op.wrapping_sub(LINES as u32), u32::MAX), word(self.op, step));
+        self.team.post(own, word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX), word(self.op, step));
     }
 
     /// Waits until a member has published the steps before `step`.
@@ -231,7 +232,7 @@ impl<'t> Turn<'t> {
     /// As [`line_free`](Turn::line_free): `None` where it is known to be, else the wait.
     #[inline(always)]
     pub fn line_taken(&self) -> Option<impl Future<Output = Result<()>>> {
-        let target = word(self.op.wrapping_sub(LINES as u32 - 1), 0);
+        let target = word(self.op.wrapping_sub(self.team.config().lines as u32 - 1), 0);
         (!self.known(target)).then(|| self.ask_others(target))
     }
 
@@ -333,7 +334,6 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
     use crate::shm::heap::Heap;
-    use crate::shm::team::Config;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
@@ -383,7 +383,7 @@ mod tests {
         }
         let now = rounds.wrapping_mul(1 << 28);
         // One runs ahead: its line is not free when the others have yet to read it.
-        (0..LINES as u32).for_each(|n| pass(&teams[0], now + 1 + n));
+        (0..Config::default().lines as u32).for_each(|n| pass(&teams[0], now + 1 + n));
         let ahead = turn(&teams[0]);
         assert!(poll(ahead.line_free()).is_pending(), "{now:#x}");
         ahead.finish();

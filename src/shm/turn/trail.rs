@@ -6,7 +6,7 @@
 //! through with them: by the time it writes, they are its own again.
 
 use super::{SOON, Turn};
-use crate::shm::layout::{LINES, reached, word};
+use crate::shm::layout::{reached, word};
 use crate::shm::team::Config;
 use crate::sync::cache;
 use std::ops::Range;
@@ -22,25 +22,29 @@ const MOST: usize = 32 << 10;
 pub(in crate::shm) struct Trail {
     /// Bytes of a short slot.
     short: usize,
+    /// Bytes of all short slots.
+    shorts: usize,
     /// Bytes of a fragment.
     fragment: usize,
     /// A bit for each line of each short slot.
-    lines: [AtomicU64; LINES],
+    lines: Box<[AtomicU64]>,
     /// Of each fragment, how many bytes from its beginning on.
     fragments: Box<[AtomicU32]>,
 }
 
 impl Trail {
-    /// Of a queue with so many bytes in each short slot and in each fragment.
-    pub fn new(short: usize, fragment: usize, fragments: usize) -> Trail {
+    /// Of a queue of these sizes.
+    pub fn new(config: &Config) -> Trail {
+        let &Config { lines, short, fragment, fragments, .. } = config;
         let fragments = (0..fragments).map(|_| AtomicU32::new(0)).collect();
-        Trail { short, fragment, lines: Default::default(), fragments }
+        let shorts = lines * short;
+        Trail { short, shorts, fragment, lines: (0..lines).map(|_| AtomicU64::new(0)).collect(), fragments }
     }
 
     /// Notes that `len` bytes from byte `at` of the queue on are written; nothing, where that is elsewhere.
     #[inline(never)]
     pub fn note(&self, at: usize, len: usize) {
-        match at.checked_sub(LINES * self.short) {
+        match at.checked_sub(self.shorts) {
             None => {
                 let (slot, from) = (&self.lines[at / self.short], at % self.short / BYTES);
                 let to = (at % self.short + len).div_ceil(BYTES).min(64);
@@ -91,7 +95,7 @@ impl Trail {
         for fragment in set {
             let len = self.fragments[fragment].load(Ordering::Relaxed) as usize;
             self.fragments[fragment].store(0, Ordering::Relaxed);
-            let first = queue.wrapping_add(LINES * self.short + fragment * self.fragment);
+            let first = queue.wrapping_add(self.shorts + fragment * self.fragment);
             (0..len.min(left)).step_by(BYTES).for_each(|at| cache::own(first.wrapping_add(at)));
             left -= len.min(left);
         }
@@ -108,18 +112,18 @@ impl Turn<'_> {
     /// Asks for what the caller will write in operation `next`, so that it is its own by then.
     #[inline(always)]
     pub(super) fn prepare(&self, next: u32) {
-        cache::own(ptr::from_ref(self.control(self.me()).line(next)).cast());
+        let &Config { lines, short, sets, .. } = self.team.config();
+        cache::own(ptr::from_ref(self.control(self.me()).line(next, lines)).cast());
         let Some(queues) = self.queues else { return };
-        let Config { short, sets, .. } = self.team.config();
-        let (queue, slot) = (queues.at[self.me()].0, next as usize % LINES);
+        let (queue, slot) = (queues.at[self.me()].0, next as usize & (lines - 1));
         (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
-        if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(LINES as u32 - 1), 0)) {
+        if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(lines as u32 - 1), 0)) {
             queues.trail.take_short(slot, queue);
         }
         let depth = self.team.fragment_mask() as usize + 1;
         let set = (next as usize & (sets - 1)) * depth;
         if queues.trail.has_set(set) {
-            match self.sees(word(next.wrapping_sub(*sets as u32 - 1), 0)) {
+            match self.sees(word(next.wrapping_sub(sets as u32 - 1), 0)) {
                 true => queues.trail.take_set(set..set + depth, queue),
                 false => queues.trail.forget_set(set..set + depth),
             }
@@ -159,7 +163,7 @@ mod tests {
 
     #[test]
     fn lines_of_short_slots_are_noted_one_by_one() {
-        let trail = Trail::new(4096, 16384, 4);
+        let trail = Trail::new(&Config { fragments: 4, ..Config::default() });
         trail.note(2 * 4096 + 60, 8);
         trail.note(2 * 4096 + 640, 64);
         trail.note(7 * 4096, 4096);
@@ -172,7 +176,7 @@ mod tests {
 
     #[test]
     fn fragments_are_noted_from_their_beginnings_on() {
-        let trail = Trail::new(4096, 16384, 6);
+        let trail = Trail::new(&Config { fragments: 6, ..Config::default() });
         let base = 8 * 4096;
         trail.note(base + 100, 50);
         trail.note(base, 20);
@@ -293,7 +297,7 @@ mod tests {
         let trail = &turn.queues.expect("there is one").trail;
         let config = team.config();
         let found = [
-            trail.has_short(op as usize % LINES),
+            trail.has_short(op as usize % config.lines),
             trail.has_set((op as usize % config.sets) * (config.fragments / config.sets)),
         ];
         // Another operation, which writes nothing.
@@ -326,7 +330,7 @@ mod tests {
                 both(name);
                 let noted = teams.iter().map(|team| leads(team, first)).collect::<Vec<_>>();
                 assert!(noted[writer].contains(&true), "{name} of {len} bytes has noted nothing");
-                (0..LINES).for_each(|_| both("barrier"));
+                (0..Config::default().lines).for_each(|_| both("barrier"));
                 assert_eq!(leads(&teams[writer], first), [false; 2], "{name} of {len} bytes was not taken back");
             }
         }
