@@ -14,7 +14,7 @@ use super::guard;
 use super::identity::Ticket;
 use super::kind::{Kind, Mode};
 use super::operation::{self, PASS};
-use super::shared::{self, started};
+use super::shared::{self, quick};
 use super::team::Slot;
 use crate::endpoint::{Error, Result};
 use crate::shm::turn::Turn;
@@ -263,14 +263,14 @@ pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, mode: Mode) -> std::res
 /// As for [`Call::new`]; `request` may be written.
 pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
     // SAFETY: by the caller's promise.
-    match unsafe { started::start(comm, call, request) } {
+    match unsafe { quick::start(comm, call, request) } {
         Some(code) => code,
         // SAFETY: as above.
         None => unsafe { start_any(comm, call, request) },
     }
 }
 
-/// As [`start`], of whatever is not [`started`].
+/// As [`start`], of whatever is not [quick](quick::start).
 ///
 /// # Safety
 /// As for [`start`].

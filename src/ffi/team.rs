@@ -80,6 +80,11 @@ impl Slot {
         }
     }
 
+    /// Whether it is that of the blocking operations.
+    pub fn is_blocking(self) -> bool {
+        matches!(self, Slot::Blocking)
+    }
+
     /// Whether what the team has learned counts. The same on all ranks.
     pub fn late(self) -> bool {
         match self {

@@ -1,12 +1,11 @@
 //! Operations through the shared memory of a communicator's team.
 //!
 //! Whether an operation goes this way is decided by what all ranks know: the communicator, the operation, the parameters, and whether there
-//! is a team. Ranks may well come by different doors: [`quick`](quick::quick) serves blocking calls on plain data,
-//! [`started`] nonblocking ones, [`run`] all others.
+//! is a team. Ranks may well come by different doors: [`quick`] serves calls on plain data, [`run`] all others.
 
 mod moves;
+mod plain;
 pub mod quick;
-pub mod started;
 mod trees;
 
 pub use trees::{Trees, has_tree};
@@ -110,18 +109,18 @@ pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<
     Ok(team.map(|team| Part {
         team,
         slot: slot.number(),
-        zero_copy: zero_copy(comm, team, slot),
+        zero_copy: zero_copy(comm, team, slot.late(), slot.is_blocking()),
         elements,
         tree,
         _turn: turn,
     }))
 }
 
-/// From how many bytes on data are read from another process' memory: as the parameter says, or as was measured, if that was before the
-/// call.
+/// From how many bytes on data are read from another process' memory: as the parameter says, or as was measured. `late`, `blocking`: as for
+/// [`Team::thresholds`].
 #[inline]
-fn zero_copy(comm: &Comm, team: &Team, slot: Slot) -> Thresholds {
-    let measured = *team.thresholds(slot.late(), matches!(slot, Slot::Blocking));
+fn zero_copy(comm: &Comm, team: &Team, late: bool, blocking: bool) -> Thresholds {
+    let measured = *team.thresholds(late, blocking);
     comm.config().shm.zero_copy_min.map_or(measured, Thresholds::all)
 }
 
@@ -140,7 +139,7 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
         _ => None,
     };
     if let Some(turn) = open(comm, call, slot).await? {
-        let thresholds = zero_copy(comm, turn.team(), slot);
+        let thresholds = zero_copy(comm, turn.team(), slot.late(), slot.is_blocking());
         let left = match trees::tree(comm, call) {
             Some(tree) => apart(|| trees::perform(&tree, call, turn, slot.number(), thresholds)).await?,
             None => Some(turn),

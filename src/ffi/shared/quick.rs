@@ -1,313 +1,299 @@
-//! Blocking calls on plain data.
+//! Calls on plain data, blocking and nonblocking ones. What they do is one future of the operation alone, on the caller's stack or in one piece of memory,
+//! instead of one within the other for each branch that a call may take.
 
+use super::plain::{Plain, bytes, plain};
+pub use super::plain::{PlainBlocks, blocks, stream};
 use super::{Elements, needs_queue, zero_copy};
-use crate::endpoint::{Blocks, Result, Span, Stream};
+use crate::endpoint::{Result, Span};
 use crate::ffi::comm::Comm;
-use crate::ffi::glue::{self, cr_call, cr_count, cr_displ, cr_side, ompi_datatype_t};
+use crate::ffi::engine::start_on_stream;
+use crate::ffi::glue::{self, cr_call, cr_side, ompi_datatype_t, ompi_request_t};
 use crate::ffi::kind::{Kind, Mode};
-use crate::ffi::team::Slot;
 use crate::ffi::{blocking, counters, operation};
 use crate::shm::op;
+use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
-use std::ffi::c_void;
-use std::ops::Range;
+use crate::shm::turn::Turn;
 use std::pin::pin;
+use std::ptr;
+use std::sync::Arc;
 
-/// Bytes that lie in one run.
-pub struct Plain(pub Span);
-
-impl Stream for Plain {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[inline(always)]
-    fn direct(&self) -> Option<Span> {
-        Some(self.0)
-    }
-
-    fn pack(&self, _: usize, _: Span) -> Result<()> {
-        Ok(()) // never called: `direct` says so
-    }
-
-    fn unpack(&self, _: usize, _: Span) -> Result<()> {
-        Ok(())
-    }
+/// A call on plain data, and the door that it comes by: blocking or nonblocking.
+#[derive(Clone, Copy)]
+struct At<'c, const BLOCKING: bool> {
+    comm: &'c Arc<Comm>,
+    team: &'c Team,
+    kind: Kind,
+    /// Where the request goes, if it does not block.
+    request: *mut *mut ompi_request_t,
 }
 
-/// Blocks of plain data: of equal length and one after the other, or as the user's arrays say.
-pub struct PlainBlocks {
-    buffer: *mut u8,
-    /// Bytes of an element.
-    size: usize,
-    /// Bytes of each block where there are no `counts`.
-    pub each: usize,
-    counts: *const cr_count,
-    displs: *const cr_displ,
-}
-
-// SAFETY: addresses of the user's buffer and arrays; accesses follow the rules of the operation that owns them for its duration.
-unsafe impl Sync for PlainBlocks {}
-// SAFETY: as above.
-unsafe impl Send for PlainBlocks {}
-
-impl PlainBlocks {
-    /// An element of one of the user's arrays.
-    #[inline(always)]
-    fn of(array: *const i32, member: usize) -> isize {
-        // SAFETY: the array of a significant side has an element for each member, and lasts as long as the call.
-        unsafe { *array.add(member) as isize }
-    }
-}
-
-impl Blocks for PlainBlocks {
-    #[inline(always)]
-    fn len(&self, member: usize) -> usize {
-        match self.counts.is_null() {
-            true => self.each,
-            false => usize::try_from(Self::of(self.counts, member)).unwrap_or(0) * self.size,
+/// Does an operation [`At`] a door, or starts it; `len`: as for [`needs_queue`]. A macro, since no function that is given the operation as an `async` closure
+/// takes as little: a future within another took 40 instructions more, of a Bcast's 530.
+macro_rules! go {
+    ($at:ident, $len:expr, |$turn:ident| $operation:expr) => {
+        if BLOCKING {
+            let $turn = $at.turn($len)?;
+            $at.finish($operation)
+        } else {
+            $at.begin($len, async move |$turn: Turn<'_>| $operation.await)
         }
-    }
-
-    /// Of one member, or of several where blocks are equal: others are not asked for in shared memory.
-    #[inline(always)]
-    fn direct(&self, members: Range<usize>) -> Option<Span> {
-        let member = members.start;
-        let (shift, len) = match self.displs.is_null() {
-            true => ((member * self.each) as isize, members.len() * self.each),
-            false if members.len() == 1 => (Self::of(self.displs, member) * self.size as isize, self.len(member)),
-            false => return None,
-        };
-        Some(Span::new(self.buffer.wrapping_offset(shift), len, 1))
-    }
-
-    fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
-        Ok(()) // never called, as above
-    }
-
-    fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
-        Ok(())
-    }
+    };
 }
 
 /// Does a blocking call on plain data, without looking at more than it must. `None`: by the way of all calls, please.
 ///
 /// # Safety
-/// As for [`Call::new`].
+/// As for [`Call::new`](crate::ffi::call::Call::new).
 #[inline(always)]
-pub unsafe fn quick(comm: &Comm, call: &cr_call) -> Option<i32> {
+pub unsafe fn quick(comm: &Arc<Comm>, call: &cr_call) -> Option<i32> {
     if !comm.is_quick(call.kind) {
         return None;
     }
-    let team = comm.team.get()?;
-    match Kind::from_number(call.kind)? {
-        Kind::Barrier => finish(team, Kind::Barrier, op::barrier::barrier(team.turn(0, 0, false)?)),
-        Kind::Bcast => {
-            // SAFETY: live by the caller's promise.
-            let size = unsafe { plain(call.recv.dtype) }?;
-            let data = bytes(call.recv.buf, size, call.recv.count)?;
-            let turn = team.turn(0, 0, needs_queue(Kind::Bcast, Some(data.0.len()), team.size()))?;
-            finish(
-                team,
-                Kind::Bcast,
-                op::bcast::bcast(turn, call.root as usize, &data, zero_copy(comm, team, Slot::Blocking).bcast),
-            )
-        }
-        kind @ (Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Exscan) => {
-            // SAFETY: by the caller's promise.
-            unsafe { quick_reduction(comm, team, kind, call) }
-        }
-        kind @ (Kind::ReduceScatter | Kind::ReduceScatterBlock) => {
-            // SAFETY: by the caller's promise.
-            unsafe { quick_reduction(comm, team, kind, call) }
-        }
-        // SAFETY: by the caller's promise.
-        kind @ (Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv) => unsafe {
-            quick_rooted(comm, team, kind, call)
-        },
-        // SAFETY: as above.
-        kind @ (Kind::Allgather | Kind::Allgatherv | Kind::Alltoall | Kind::Alltoallv) => unsafe {
-            quick_unrooted(comm, team, kind, call)
-        },
-        // SAFETY: as above.
-        kind if kind.is_neighbor() && kind != Kind::NeighborAlltoallw => unsafe {
-            quick_neighbor(comm, team, kind, call)
-        },
-        _ => None,
-    }
-}
-
-/// As [`quick`], of Gather and Scatter and their vector forms.
-///
-/// # Safety
-/// As for [`Call::new`](crate::ffi::call::Call::new).
-unsafe fn quick_rooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let (root, is_root) = (call.root as usize, call.root as u32 == comm.rank());
-    let gathers = matches!(kind, Kind::Gather | Kind::Gatherv);
-    let (all, own) = if gathers { (&call.recv, &call.send) } else { (&call.send, &call.recv) };
-    // SAFETY: significant, so live by the caller's promise; as below.
-    let all = if is_root { Some(unsafe { blocks(all) }?) } else { None };
-    // SAFETY: as above.
-    let own = if own.in_place != 0 { None } else { Some(unsafe { stream(own) }?) };
-    let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
-    let turn = || team.turn(0, 0, needs_queue(kind, Some(each), team.size()));
-    let zero_copy = zero_copy(comm, team, Slot::Blocking);
-    let zero_copy = if gathers { zero_copy.gather } else { zero_copy.scatter };
-    match (all, own, gathers) {
-        (Some(all), own, true) => finish(team, kind, op::gather::receive(turn()?, own.as_ref(), &all, zero_copy)),
-        (Some(all), own, false) => finish(team, kind, op::scatter::send(turn()?, &all, own.as_ref(), zero_copy)),
-        (None, Some(own), true) => finish(team, kind, op::gather::send(turn()?, root, &own, zero_copy)),
-        (None, Some(own), false) => finish(team, kind, op::scatter::receive(turn()?, root, &own, zero_copy)),
-        (None, None, _) => None,
-    }
-}
-
-/// As [`quick`], of Allgather and Alltoall and their vector forms.
-///
-/// # Safety
-/// As for [`Call::new`](crate::ffi::call::Call::new).
-unsafe fn quick_unrooted(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let (size, zero_copy) = (team.size(), zero_copy(comm, team, Slot::Blocking));
-    let in_place = call.send.in_place != 0;
-    // SAFETY: significant, so live by the caller's promise; as below.
-    let into = unsafe { blocks(&call.recv) }?;
-    let queue = needs_queue(kind, Some(into.each), size);
-    if matches!(kind, Kind::Allgather | Kind::Allgatherv) {
-        // SAFETY: as above.
-        let own = if in_place { None } else { Some(unsafe { stream(&call.send) }?) };
-        let turn = team.turn(0, 0, queue)?;
-        return finish(team, kind, op::allgather::allgather(turn, own.as_ref(), &into, zero_copy.allgather));
-    }
-    // SAFETY: as above.
-    let out = if in_place { None } else { Some(unsafe { blocks(&call.send) }?) };
-    let turn = team.turn(0, 0, queue)?;
-    finish(team, kind, op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy.alltoall))
-}
-
-/// As [`quick`], of the neighbourhood operations.
-///
-/// # Safety
-/// As for [`Call::new`](crate::ffi::call::Call::new).
-unsafe fn quick_neighbor(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let around = comm.neighborhood()?;
-    let skipped = matches!(kind, Kind::NeighborAllgather | Kind::NeighborAlltoall);
-    // Without neighbours on one side there are no arrays.
-    if (skipped && around.known_connected() != Some(true)) || around.degrees().0.min(around.degrees().1) == 0 {
-        return None;
-    }
-    let edges = around.known_within()?;
-    let zero_copy = zero_copy(comm, team, Slot::Blocking);
-    // SAFETY: significant, so live by the caller's promise; as below.
-    let into = unsafe { blocks(&call.recv) }?;
-    if matches!(kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv) {
-        // SAFETY: as above.
-        let own = unsafe { stream(&call.send) }?;
-        return finish(
-            team,
-            kind,
-            op::neighbor::spread(team.turn(0, 0, true)?, edges, &own, &into, zero_copy.allgather),
-        );
-    }
-    // SAFETY: as above.
-    let out = unsafe { blocks(&call.send) }?;
-    finish(team, kind, op::neighbor::exchange(team.turn(0, 0, true)?, edges, &out, &into, zero_copy.alltoall))
-}
-
-/// As [`quick`], of the reductions.
-///
-/// # Safety
-/// As for [`Call::new`].
-unsafe fn quick_reduction(comm: &Comm, team: &Team, kind: Kind, call: &cr_call) -> Option<i32> {
-    let is_target = kind != Kind::Reduce || call.root as u32 == comm.rank();
-    let side = if is_target { &call.recv } else { &call.send };
-    // SAFETY: live by the caller's promise, as below.
-    let size = unsafe { plain(side.dtype) }?;
-    // SAFETY: as above.
-    if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 {
-        return None;
-    }
-    let counts = |member: usize| match side.counts.is_null() {
-        true => side.count,
-        false => usize::try_from(PlainBlocks::of(side.counts, member)).unwrap_or(0),
-    };
-    let count = match kind {
-        Kind::ReduceScatter | Kind::ReduceScatterBlock => {
-            (0..team.size()).map(counts).try_fold(0, usize::checked_add)?
-        }
-        _ => side.count,
-    };
-    let output = bytes(call.recv.buf, size, count)?.0;
-    let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)?.0 };
-    let units = |span: Span| Span::new(span.ptr(), count, size as isize);
-    let elements = Elements { dtype: side.dtype, op: call.op, size };
-    // Asked before there is a turn: one that is dropped fails the team.
-    if !team.fits(size) {
-        return None;
-    }
-    let turn = team.turn(0, 0, needs_queue(kind, Some(input.len()), team.size()))?;
-    match kind {
-        Kind::Reduce => {
-            let root = call.root as usize;
-            finish(team, kind, op::reduce::reduce(turn, root, &elements, units(input), units(output)))
-        }
-        Kind::Scan | Kind::Exscan => {
-            let exclusive = kind == Kind::Exscan;
-            finish(team, kind, op::scan::scan(turn, exclusive, &elements, units(input), units(output)))
-        }
-        Kind::ReduceScatter | Kind::ReduceScatterBlock => {
-            let future = op::reduce_scatter::reduce_scatter(turn, &elements, units(input), counts, units(output));
-            finish(team, kind, future)
-        }
-        _ => {
-            let zero_copy = zero_copy(comm, team, Slot::Blocking).allreduce;
-            finish(team, kind, op::allreduce::allreduce(turn, &elements, units(input), units(output), zero_copy))
-        }
-    }
-}
-
-/// Bytes of an element of a datatype without gaps; `None` for others, and where it has none.
-///
-/// # Safety
-/// The datatype is live.
-pub(super) unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
-    let mut size = 0;
-    // SAFETY: by the caller's promise; fills in ours.
-    let plain = unsafe { glue::cr_dtype_plain(dtype, &mut size) } != 0;
-    (plain && size > 0).then_some(size)
-}
-
-/// `count` elements; `None` without any.
-pub(super) fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Plain> {
-    let len = size.checked_mul(count).filter(|&len| len > 0)?;
-    Some(Plain(Span::new(buffer.cast(), len, 1)))
-}
-
-/// The elements of a side without blocks; `None` where they are not plain, and without any.
-///
-/// # Safety
-/// The side is significant: its datatype is live.
-pub unsafe fn stream(side: &cr_side) -> Option<Plain> {
+    let (team, kind) = (comm.team.get()?, Kind::from_number(call.kind)?);
     // SAFETY: by the caller's promise.
-    bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
+    unsafe { At::<true> { comm, team, kind, request: ptr::null_mut() }.through(call) }
 }
 
-/// The blocks of a side; `None` where they are not plain, and, where they are equal, without any element.
+/// Starts a nonblocking call likewise; stores its request. Those of vector forms, whose arrays would have to be copied, and of the other reductions go
+/// by the way of all calls.
 ///
 /// # Safety
-/// As for [`stream`].
-pub unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
-    // SAFETY: by the caller's promise.
-    let size = unsafe { plain(side.dtype) }?;
-    let each = match side.counts.is_null() {
-        true => size.checked_mul(side.count).filter(|&each| each > 0)?,
-        false => 0,
-    };
-    Some(PlainBlocks { buffer: side.buf.cast(), size, each, counts: side.counts, displs: side.displs })
-}
-
+/// As for [`engine::start`](crate::ffi::engine::start).
 #[inline(always)]
-fn finish(team: &Team, kind: Kind, future: impl Future<Output = Result<()>>) -> Option<i32> {
-    counters::handled(kind, Mode::Blocking);
-    Some(blocking::drive(pin!(future), || Some(team)).map_or_else(operation::code, |()| 0))
+pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> Option<i32> {
+    if !comm.is_quick(call.kind) {
+        return None;
+    }
+    let (team, kind) = (comm.team.get()?, Kind::from_number(call.kind)?);
+    match kind {
+        Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce => {}
+        Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall => {}
+        _ => return None,
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { At::<false> { comm, team, kind, request }.through(call) }
+}
+
+impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
+    #[inline(always)]
+    fn needs_queue(self, len: usize) -> bool {
+        needs_queue(self.kind, Some(len), self.team.size())
+    }
+
+    /// The next turn on the stream of blocking operations.
+    #[inline(always)]
+    fn turn(self, len: usize) -> Option<Turn<'c>> {
+        self.team.turn(0, 0, self.needs_queue(len))
+    }
+
+    /// Does a blocking operation.
+    #[inline(always)]
+    fn finish(self, future: impl Future<Output = Result<()>>) -> Option<i32> {
+        counters::handled(self.kind, Mode::Blocking);
+        Some(blocking::drive(pin!(future), || Some(self.team)).map_or_else(operation::code, |()| 0))
+    }
+
+    /// Starts one that does not block, if there is memory for it.
+    #[inline(always)]
+    fn begin(self, len: usize, operation: impl AsyncFnOnce(Turn<'_>) -> Result<()> + Send + 'static) -> Option<i32> {
+        let queue = self.needs_queue(len);
+        let number = self.comm.team.number_for(|slot| self.team.is_open(slot, 0, queue))?;
+        // SAFETY: it may be written by the promise of `start`'s caller. Operations hold numbers and addresses of the user's buffers across their awaits, which
+        // last as long as the request; no arrays.
+        Some(unsafe { start_on_stream(self.comm, (self.kind, number, queue), self.request, operation) })
+    }
+
+    /// From how many bytes on data are read from another process' memory.
+    #[inline(always)]
+    fn zero_copy(self) -> Thresholds {
+        zero_copy(self.comm, self.team, BLOCKING || self.comm.team.has_learned(), BLOCKING)
+    }
+
+    /// Whether data of this type may come by this door: not of a derived one where Open MPI's binding retains it for the request.
+    ///
+    /// # Safety
+    /// The datatype is live.
+    #[inline(always)]
+    unsafe fn admits(self, dtype: *mut ompi_datatype_t) -> bool {
+        // SAFETY: by the caller's promise.
+        BLOCKING || unsafe { glue::cr_dtype_is_predefined(dtype) } != 0
+    }
+
+    /// The elements of a side without blocks; `None` where they may not come by this door, and without any.
+    ///
+    /// # Safety
+    /// The side is significant: its datatype is live.
+    #[inline(always)]
+    unsafe fn stream(self, side: &cr_side) -> Option<Plain> {
+        // SAFETY: by the caller's promise.
+        unsafe { if self.admits(side.dtype) { stream(side) } else { None } }
+    }
+
+    /// The blocks of a side, likewise.
+    ///
+    /// # Safety
+    /// As for [`stream`](At::stream).
+    #[inline(always)]
+    unsafe fn blocks(self, side: &cr_side) -> Option<PlainBlocks> {
+        // SAFETY: by the caller's promise.
+        unsafe { if self.admits(side.dtype) { blocks(side) } else { None } }
+    }
+
+    /// Does the call, or starts it.
+    ///
+    /// # Safety
+    /// As for [`quick`] and [`start`].
+    #[inline(always)]
+    unsafe fn through(self, call: &cr_call) -> Option<i32> {
+        match self.kind {
+            Kind::Barrier => go!(self, 0, |turn| op::barrier::barrier(turn)),
+            Kind::Bcast => {
+                // SAFETY: significant, so live by the caller's promise.
+                let data = unsafe { self.stream(&call.recv) }?;
+                let (root, zero_copy) = (call.root as usize, self.zero_copy().bcast);
+                go!(self, data.0.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))
+            }
+            // SAFETY: by the caller's promise.
+            Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => unsafe { self.rooted(call) },
+            // SAFETY: as above.
+            Kind::Allgather | Kind::Allgatherv | Kind::Alltoall | Kind::Alltoallv => unsafe { self.unrooted(call) },
+            Kind::Alltoallw | Kind::NeighborAlltoallw => None, // of several datatypes
+            // SAFETY: as above.
+            kind if kind.is_neighbor() => unsafe { self.neighbor(call) },
+            // SAFETY: as above.
+            _ => unsafe { self.reduction(call) },
+        }
+    }
+
+    /// Gather and Scatter and their vector forms.
+    ///
+    /// # Safety
+    /// As for [`through`](At::through).
+    unsafe fn rooted(self, call: &cr_call) -> Option<i32> {
+        let (root, is_root) = (call.root as usize, call.root as u32 == self.comm.rank());
+        let gathers = matches!(self.kind, Kind::Gather | Kind::Gatherv);
+        let (all, own) = if gathers { (&call.recv, &call.send) } else { (&call.send, &call.recv) };
+        // SAFETY: significant, so live by the caller's promise; as below.
+        let all = if is_root { Some(unsafe { self.blocks(all) }?) } else { None };
+        // SAFETY: as above.
+        let own = if own.in_place != 0 { None } else { Some(unsafe { self.stream(own) }?) };
+        let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
+        let zero_copy = self.zero_copy();
+        let zero_copy = if gathers { zero_copy.gather } else { zero_copy.scatter };
+        match (all, own, gathers) {
+            (Some(all), own, true) => go!(self, each, |turn| op::gather::receive(turn, own.as_ref(), &all, zero_copy)),
+            (Some(all), own, false) => go!(self, each, |turn| op::scatter::send(turn, &all, own.as_ref(), zero_copy)),
+            (None, Some(own), true) => go!(self, each, |turn| op::gather::send(turn, root, &own, zero_copy)),
+            (None, Some(own), false) => go!(self, each, |turn| op::scatter::receive(turn, root, &own, zero_copy)),
+            (None, None, _) => None,
+        }
+    }
+
+    /// Allgather and Alltoall and their vector forms.
+    ///
+    /// # Safety
+    /// As for [`through`](At::through).
+    unsafe fn unrooted(self, call: &cr_call) -> Option<i32> {
+        let (in_place, zero_copy) = (call.send.in_place != 0, self.zero_copy());
+        // SAFETY: significant, so live by the caller's promise; as below.
+        let into = unsafe { self.blocks(&call.recv) }?;
+        let each = into.each;
+        if matches!(self.kind, Kind::Allgather | Kind::Allgatherv) {
+            // SAFETY: as above.
+            let own = if in_place { None } else { Some(unsafe { self.stream(&call.send) }?) };
+            let zero_copy = zero_copy.allgather;
+            return go!(self, each, |turn| op::allgather::allgather(turn, own.as_ref(), &into, zero_copy));
+        }
+        // SAFETY: as above.
+        let out = if in_place { None } else { Some(unsafe { self.blocks(&call.send) }?) };
+        let zero_copy = zero_copy.alltoall;
+        go!(self, each, |turn| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
+    }
+
+    /// The reductions.
+    ///
+    /// # Safety
+    /// As for [`through`](At::through).
+    unsafe fn reduction(self, call: &cr_call) -> Option<i32> {
+        let (team, kind) = (self.team, self.kind);
+        let is_target = kind != Kind::Reduce || call.root as u32 == self.comm.rank();
+        let side = if is_target { &call.recv } else { &call.send };
+        // SAFETY: live by the caller's promise, as below.
+        let size = unsafe { if self.admits(side.dtype) { plain(side.dtype) } else { None } }?;
+        // Asked before there is a turn: one that is dropped fails the team.
+        // SAFETY: as above.
+        if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 || !team.fits(size) {
+            return None;
+        }
+        let counts = |member: usize| match side.counts.is_null() {
+            true => side.count,
+            false => usize::try_from(PlainBlocks::of(side.counts, member)).unwrap_or(0),
+        };
+        let count = match kind {
+            Kind::ReduceScatter | Kind::ReduceScatterBlock => {
+                (0..team.size()).map(counts).try_fold(0, usize::checked_add)?
+            }
+            _ => side.count,
+        };
+        let output = bytes(call.recv.buf, size, count)?.0;
+        let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)?.0 };
+        let (len, root) = (input.len(), call.root as usize);
+        let elements = Elements { dtype: side.dtype, op: call.op, size };
+        let units = |span: Span| Span::new(span.ptr(), count, size as isize);
+        let (input, output) = (units(input), units(output));
+        match kind {
+            Kind::Reduce => go!(self, len, |turn| op::reduce::reduce(turn, root, &elements, input, output)),
+            Kind::Scan | Kind::Exscan => {
+                let exclusive = kind == Kind::Exscan;
+                go!(self, len, |turn| op::scan::scan(turn, exclusive, &elements, input, output))
+            }
+            Kind::ReduceScatter | Kind::ReduceScatterBlock => {
+                let turn = self.turn(len)?;
+                self.finish(op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
+            }
+            // SAFETY: as above.
+            _ if !BLOCKING && len == 4 && unsafe { is_extremum(&elements) } => None, // maybe Open MPI's own: see `Call::is_like_agreement`
+            _ => {
+                let zero_copy = self.zero_copy().allreduce;
+                go!(self, len, |turn| op::allreduce::allreduce(turn, &elements, input, output, zero_copy))
+            }
+        }
+    }
+
+    /// The neighbourhood operations, which take a turn with a queue whatever their lengths.
+    ///
+    /// # Safety
+    /// As for [`through`](At::through).
+    unsafe fn neighbor(self, call: &cr_call) -> Option<i32> {
+        let around = self.comm.neighborhood()?;
+        let skipped = matches!(self.kind, Kind::NeighborAllgather | Kind::NeighborAlltoall);
+        // Without neighbours on one side there are no arrays.
+        if (skipped && around.known_connected() != Some(true)) || around.degrees().0.min(around.degrees().1) == 0 {
+            return None;
+        }
+        let edges = around.known_within()?;
+        let zero_copy = self.zero_copy();
+        // SAFETY: significant, so live by the caller's promise; as below.
+        let into = unsafe { blocks(&call.recv) }?;
+        if matches!(self.kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv) {
+            // SAFETY: as above.
+            let own = unsafe { stream(&call.send) }?;
+            return self.finish(op::neighbor::spread(self.turn(0)?, edges, &own, &into, zero_copy.allgather));
+        }
+        // SAFETY: as above.
+        let out = unsafe { blocks(&call.send) }?;
+        self.finish(op::neighbor::exchange(self.turn(0)?, edges, &out, &into, zero_copy.alltoall))
+    }
+}
+
+/// Whether a reduction is by MPI_MAX or MPI_MIN.
+///
+/// # Safety
+/// The operation and the datatype are live.
+unsafe fn is_extremum(elements: &Elements) -> bool {
+    let mut op = glue::cr_op_info::default();
+    // SAFETY: by the caller's promise; fills in ours.
+    unsafe { glue::cr_op_info(elements.op, elements.dtype, &mut op) };
+    op.extremum != 0
 }

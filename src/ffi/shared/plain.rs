@@ -1,0 +1,128 @@
+//! Plain data: runs of bytes, and blocks of them.
+
+use crate::endpoint::{Blocks, Result, Span, Stream};
+use crate::ffi::glue::{self, cr_count, cr_displ, cr_side, ompi_datatype_t};
+use std::ffi::c_void;
+use std::ops::Range;
+
+/// Bytes that lie in one run.
+pub struct Plain(pub Span);
+
+impl Stream for Plain {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn direct(&self) -> Option<Span> {
+        Some(self.0)
+    }
+
+    fn pack(&self, _: usize, _: Span) -> Result<()> {
+        Ok(()) // never called: `direct` says so
+    }
+
+    fn unpack(&self, _: usize, _: Span) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Blocks of plain data: of equal length and one after the other, or as the user's arrays say.
+pub struct PlainBlocks {
+    buffer: *mut u8,
+    /// Bytes of an element.
+    size: usize,
+    /// Bytes of each block where there are no `counts`.
+    pub each: usize,
+    counts: *const cr_count,
+    displs: *const cr_displ,
+}
+
+// SAFETY: addresses of the user's buffer and arrays; accesses follow the rules of the operation that owns them for its duration.
+unsafe impl Sync for PlainBlocks {}
+// SAFETY: as above.
+unsafe impl Send for PlainBlocks {}
+
+impl PlainBlocks {
+    /// An element of one of the user's arrays.
+    #[inline(always)]
+    pub(super) fn of(array: *const i32, member: usize) -> isize {
+        // SAFETY: the array of a significant side has an element for each member, and lasts as long as the call.
+        unsafe { *array.add(member) as isize }
+    }
+}
+
+impl Blocks for PlainBlocks {
+    #[inline(always)]
+    fn len(&self, member: usize) -> usize {
+        match self.counts.is_null() {
+            true => self.each,
+            false => usize::try_from(Self::of(self.counts, member)).unwrap_or(0) * self.size,
+        }
+    }
+
+    /// Of one member, or of several where blocks are equal: others are not asked for in shared memory.
+    #[inline(always)]
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        let member = members.start;
+        let (shift, len) = match self.displs.is_null() {
+            true => ((member * self.each) as isize, members.len() * self.each),
+            false if members.len() == 1 => (Self::of(self.displs, member) * self.size as isize, self.len(member)),
+            false => return None,
+        };
+        Some(Span::new(self.buffer.wrapping_offset(shift), len, 1))
+    }
+
+    fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Ok(()) // never called, as above
+    }
+
+    fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes of an element of a datatype without gaps; `None` for others, and where it has none.
+///
+/// # Safety
+/// The datatype is live.
+#[inline(always)]
+pub(super) unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
+    let mut size = 0;
+    // SAFETY: by the caller's promise; fills in ours.
+    let plain = unsafe { glue::cr_dtype_plain(dtype, &mut size) } != 0;
+    (plain && size > 0).then_some(size)
+}
+
+/// `count` elements; `None` without any.
+#[inline(always)]
+pub(super) fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Plain> {
+    let len = size.checked_mul(count).filter(|&len| len > 0)?;
+    Some(Plain(Span::new(buffer.cast(), len, 1)))
+}
+
+/// The elements of a side without blocks; `None` where they are not plain, and without any.
+///
+/// # Safety
+/// The side is significant: its datatype is live.
+#[inline(always)]
+pub unsafe fn stream(side: &cr_side) -> Option<Plain> {
+    // SAFETY: by the caller's promise.
+    bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
+}
+
+/// The blocks of a side; `None` where they are not plain, and, where they are equal, without any element.
+///
+/// # Safety
+/// As for [`stream`].
+#[inline(always)]
+pub unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
+    // SAFETY: by the caller's promise.
+    let size = unsafe { plain(side.dtype) }?;
+    let each = match side.counts.is_null() {
+        true => size.checked_mul(side.count).filter(|&each| each > 0)?,
+        false => 0,
+    };
+    Some(PlainBlocks { buffer: side.buf.cast(), size, each, counts: side.counts, displs: side.displs })
+}
