@@ -15,7 +15,7 @@ use super::identity::Ticket;
 use super::kind::{Kind, Mode};
 use super::operation::{self, PASS};
 use super::shared::{self, quick};
-use super::team::Slot;
+use super::team::{Slot, nonblocking};
 use crate::endpoint::{Error, Result};
 use crate::shm::turn::Turn;
 use smallvec::SmallVec;
@@ -300,7 +300,11 @@ unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut()) };
     if made.is_null() {
         if let Some(identity) = identity {
-            abandon(comm, identity);
+            let number = match identity.slot {
+                Some(Slot::Nonblocking { number, .. }) => Some(number),
+                _ => None,
+            };
+            abandon(comm, identity.ticket, number);
         }
         return CR_ERR_NO_MEM as i32;
     }
@@ -356,20 +360,17 @@ pub(super) unsafe fn start_on_stream(
     counters::handled(kind, Mode::Nonblocking);
     // Those of its kind that go by messages, on all ranks, count it.
     let ticket = comm.identities.nonblocking(kind, false);
-    let slot = Slot::Nonblocking { number, late: false };
     // SAFETY: the communicator is alive.
     let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut()) };
     if made.is_null() {
-        let identity =
-            Identity { ticket: Some(ticket), slot: Some(slot), first_tag: ticket.first_tag, synchronise: false };
-        abandon(comm, identity);
+        abandon(comm, Some(ticket), Some(number));
         return CR_ERR_NO_MEM as i32;
     }
     let of = comm.clone();
     let future = in_place(|| {
         Sendable(async move {
             let _turn = of.team.turn(number).await;
-            let turn = of.team.get().and_then(|team| team.turn(slot.number(), 0, queue)).ok_or(Error::Peer)?;
+            let turn = of.team.get().and_then(|team| team.turn(nonblocking(number), 0, queue)).ok_or(Error::Peer)?;
             operation(turn).await
         })
     });
@@ -379,18 +380,19 @@ pub(super) unsafe fn start_on_stream(
     0
 }
 
-/// Gives up an operation that has an identity, but no request: later ones wait for its turns here, and the others for it in shared memory.
-fn abandon(comm: &Arc<Comm>, identity: Identity) {
+/// Gives up an operation that has an identity, but no request: later ones wait for its turns here, and the others for it in shared memory, where it has that
+/// number.
+fn abandon(comm: &Arc<Comm>, ticket: Option<Ticket>, number: Option<u64>) {
     let of = comm.clone();
     let future = Sendable(async move {
-        if let Some(slot @ Slot::Nonblocking { number, .. }) = identity.slot {
+        if let Some(number) = number {
             let _turn = of.team.turn(number).await;
-            if let Some(team) = of.team.team(&of, slot).await? {
+            if let Some(team) = of.team.team(&of, false).await? {
                 team.fail();
             }
         }
         Ok(())
     });
-    let (ticket, comm) = (identity.ticket, comm.clone());
+    let comm = comm.clone();
     Op { future: Box::pin(future), request: ptr::null_mut(), comm, ticket, failed: None, outcome: None }.begin(true);
 }

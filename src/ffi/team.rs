@@ -75,7 +75,7 @@ impl Slot {
     pub fn number(self) -> usize {
         match self {
             Slot::Blocking => 0,
-            Slot::Nonblocking { number, .. } => 1 + (number % NONBLOCKING) as usize,
+            Slot::Nonblocking { number, .. } => nonblocking(number),
             Slot::Persistent { number, .. } => (1 + NONBLOCKING + number) as usize,
         }
     }
@@ -92,6 +92,11 @@ impl Slot {
             Slot::Nonblocking { late, .. } | Slot::Persistent { late, .. } => late,
         }
     }
+}
+
+/// The number in the team of the slot that the nonblocking operation of this number uses.
+pub fn nonblocking(number: u64) -> usize {
+    1 + (number % NONBLOCKING) as usize
 }
 
 /// A nonblocking operation's turn; over when dropped.
@@ -125,19 +130,15 @@ impl Maker {
     /// The same, if it may have that slot.
     pub fn number_for(&self, may_have: impl FnOnce(usize) -> bool) -> Option<u64> {
         let number = self.next.load(Ordering::Relaxed);
-        let slot = Slot::Nonblocking { number, late: false }.number();
         // All who get one are called in order, so that nobody else takes it meanwhile; else the call goes the other way.
         let take = || self.next.compare_exchange(number, number + 1, Ordering::Relaxed, Ordering::Relaxed);
-        (may_have(slot) && take().is_ok()).then_some(number)
+        (may_have(nonblocking(number)) && take().is_ok()).then_some(number)
     }
 
     /// Counts a rooted operation that there is no shared memory for: whether it synchronises first. Within a slot all ranks find the same
     /// operations without. (A persistent operation counts its starts itself.)
     pub fn refuse(&self, slot: Slot, flow_limit: u32) -> bool {
-        match slot {
-            Slot::Blocking | Slot::Nonblocking { .. } => due(&self.refused[slot.number()], flow_limit),
-            Slot::Persistent { .. } => false,
-        }
+        !matches!(slot, Slot::Persistent { .. }) && due(&self.refused[slot.number()], flow_limit)
     }
 
     /// Waits until the operation before in the same slot is over here.
@@ -161,18 +162,19 @@ impl Maker {
         self.untimed.load(Ordering::Acquire) == 0
     }
 
-    /// The team, for an operation in this slot; the first caller makes it, others wait for that one.
+    /// The team, for a blocking operation or another one; the first caller makes it, others wait for that one.
     ///
     /// The first blocking operation measures, if need be. In one that is not blocking, members come from step to step when their program calls MPI,
     /// and times would say little.
-    pub async fn team(&self, comm: &Comm, slot: Slot) -> Result<Option<&Team>> {
+    pub async fn team(&self, comm: &Comm, blocking: bool) -> Result<Option<&Team>> {
         if self.made.get().is_none() && !self.begun.swap(true, Ordering::AcqRel) {
             let _begun = Begun(self);
             let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), comm.identities.handshake());
             let _ = self.made.set(apart(|| ep.settled(make(&ep, comm, &self.untimed))).await);
         }
         let made = poll_fn(|_| self.made.get().map_or(Poll::Pending, Poll::Ready)).await;
-        if let (Slot::Blocking, Ok(Some(team))) = (slot, made)
+        if blocking
+            && let Ok(Some(team)) = made
             && let Some(number) = self.untimed.load(Ordering::Acquire).checked_sub(1)
         {
             let learned = apart(|| times::measure(team, number)).await;

@@ -104,7 +104,7 @@ pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<
         _ => None,
     };
     let elements = (!call.op.is_null()).then(|| Elements::of(call));
-    let team = comm.team.team(comm, slot).await?;
+    let team = comm.team.team(comm, slot.is_blocking()).await?;
     let tree = trees::tree(comm, call);
     Ok(team.map(|team| Part {
         team,
@@ -155,7 +155,7 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
 
 /// The next operation on the slot's stream; `None`: on no rank.
 async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn<'c>>> {
-    let Some(team) = comm.team.team(comm, slot).await? else { return Ok(None) };
+    let Some(team) = comm.team.team(comm, slot.is_blocking()).await? else { return Ok(None) };
     if comm.team.is_settled() {
         comm.open_quickly();
     }
