@@ -126,7 +126,9 @@ shm_limit=500k flow_limit=3
 shm_limit=2m
 SETTINGS
 OMPI_MCA_coll=^tuned job real 3 $blocks "shm_fragment_size=1k" 300 vector --quick --seed 5
-job real 3 - "" 100 doors
+for np in 2 3 5; do # among five, blocks of four numbers are longer than a share of a line
+    job real $np - "" 100 doors
+done
 job real 3 - "max_tag=32768" 100 doors
 if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     if said=$("$border"); then
@@ -150,6 +152,14 @@ job real 4 $edges "shm_limit=0 flow_limit=2" 300 neighbor --tiny --seed 2
 before=$number
 job real 3 - "$(printf '%s_algorithm=below ' ${edges//,/ })" 300 neighbor --tiny --below
 met "$before" 3 $edges passed
+
+# The ways of calls on plain data: all operations but Alltoallw and Neighbor_alltoallw have one.
+if [ $stock = 0 ]; then
+    job real 2 "$all,${blocks/,alltoallw/},${edges%,*}" "" 60 lean
+    before=$number
+    job real 2 "${edges%,*}" "$(printf '%s_algorithm=direct ' ${edges//,/ })" 60 lean --messages
+    says "$before" 'neighbor_alltoall .*messages=[1-9]'
+fi
 
 # Every level, algorithm and segment size at least once, on the machine that has levels. The segment of 1000 bytes is no
 # multiple of most datatypes.
