@@ -250,10 +250,10 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
 fn config(shm: &Shm, members: usize, among: bool, (crowded, yields): (bool, bool)) -> Config {
     let built_in = Config::default();
     // Many processes have many queues, which come out of one limit for the node.
-    let fragments = match members {
-        0..=32 => built_in.fragments,
-        33..=64 => built_in.fragments / 2,
-        _ => built_in.fragments / 4,
+    let (fragments, lines) = match members {
+        0..=32 => (built_in.fragments, if crowded { CROWDED_LINES } else { built_in.lines }),
+        33..=64 => (built_in.fragments / 2, built_in.lines),
+        _ => (built_in.fragments / 4, built_in.lines),
     };
     // Of two members each crosses to the other as much either way, so sharing pays only where combining takes long.
     let shared_work_min = if members == 2 && !crowded { 32 << 10 } else { built_in.shared_work_min };
@@ -263,7 +263,7 @@ fn config(shm: &Shm, members: usize, among: bool, (crowded, yields): (bool, bool
         fragment: shm.fragment_size.unwrap_or(built_in.fragment),
         fragments: shm.fragments.unwrap_or(fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
-        lines: if crowded { CROWDED_LINES } else { built_in.lines },
+        lines,
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
         shared_work_min,
         ..built_in

@@ -364,14 +364,16 @@ mod tests {
     #[test]
     fn words_that_nobody_has_used_for_long_are_not_taken_for_later_ones() {
         for rounds in [3, 4, 7, 8, 9, 12, 15, 16, 17, 40] {
-            go_on_for(rounds);
+            for lines in [8, 32] {
+                go_on_for(rounds, Config { lines, ..Config::default() });
+            }
         }
     }
 
     /// So many times 2²⁸ operations in which nobody writes; then nothing counts as published, and no line as free that is not.
-    fn go_on_for(rounds: u32) {
+    fn go_on_for(rounds: u32, config: Config) {
         let heap = Heap::new(3, 0, true);
-        let teams: Vec<_> = (0..3).map(|me| Team::new(heap.member(me), Config::default())).collect();
+        let teams: Vec<_> = (0..3).map(|me| Team::new(heap.member(me), config)).collect();
         for team in &teams {
             match poll(team.open(0, 0, false)) {
                 Poll::Ready(turn) => turn.unwrap().unwrap().finish(),
@@ -383,7 +385,7 @@ mod tests {
         }
         let now = rounds.wrapping_mul(1 << 28);
         // One runs ahead: its line is not free when the others have yet to read it.
-        (0..Config::default().lines as u32).for_each(|n| pass(&teams[0], now + 1 + n));
+        (0..config.lines as u32).for_each(|n| pass(&teams[0], now + 1 + n));
         let ahead = turn(&teams[0]);
         assert!(poll(ahead.line_free()).is_pending(), "{now:#x}");
         ahead.finish();

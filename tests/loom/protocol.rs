@@ -2,6 +2,7 @@
 
 use super::memory::{Modelled, Needs};
 use coll_rust::endpoint::{Result, Span};
+use coll_rust::shm::layout::LINES;
 use coll_rust::shm::op::{self, Combine};
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::{SimBlocks, SimStream};
@@ -33,7 +34,7 @@ fn needs(config: &Config, members: usize, queues: bool) -> Needs {
         grain: fragment,
         fragment,
         fragments: config.fragments,
-        lines: (0..8).collect(),
+        lines: (0..LINES).collect(),
         queues,
         poor: Vec::new(),
         secret: false,

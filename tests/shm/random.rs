@@ -17,6 +17,15 @@ async fn sequence(team: &coll_rust::shm::team::Team, stream: (usize, usize), cal
     }
 }
 
+/// So many operations in a row at most: sometimes enough to come twice to each of the most lines that are in use.
+fn longest(rng: &mut Rng, under_miri: usize) -> usize {
+    match rng.below(24) {
+        _ if cfg!(miri) => under_miri,
+        0 => 100,
+        _ => 18,
+    }
+}
+
 #[test]
 fn each_operation_by_itself() {
     for kind in KINDS {
@@ -24,7 +33,8 @@ fn each_operation_by_itself() {
             let mut rng = Rng::new(hash(&[seed as usize, kind as usize]));
             let size = SIZES[seed as usize % SIZES.len()];
             let world = World::new(size, config(&mut rng));
-            let length = 1 + rng.below(if cfg!(miri) { 4 } else { 20 });
+            let most = longest(&mut rng, 4);
+            let length = 1 + rng.below(most);
             let calls: Vec<_> = (0..length).map(|n| Call { kind, id: rng.below(1 << 30) << 8 | n }).collect();
             let works = world.teams.iter().map(|t| Box::pin(sequence(t, (0, 0), calls.clone())) as Work<'_>).collect();
             world.run(seed, works);
@@ -40,7 +50,8 @@ fn mixed_on_several_streams() {
         let world = World::new(size, config(&mut rng));
         let mut works: Vec<Work<'_>> = Vec::new();
         for stream in [(0, 0), (0, 3), (1, 0), (4, 7), (12, 7)].into_iter().take(1 + rng.below(5)) {
-            let length = 1 + rng.below(if cfg!(miri) { 3 } else { 16 });
+            let most = longest(&mut rng, 3);
+            let length = 1 + rng.below(most);
             let calls: Vec<_> = (0..length)
                 .map(|n| Call { kind: KINDS[rng.below(KINDS.len())], id: rng.below(1 << 30) << 8 | n })
                 .collect();
