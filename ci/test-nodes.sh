@@ -182,6 +182,7 @@ done
 if [ "$mode" != --stock ]; then
     job "Neighbours" 3,2,1,2 slot 200 "${network[@]}" "$bin/neighbor" --tiny --seed 6
     job "Neighbours, in bundles" 3,2,1,2 slot 200 "${network[@]}" "${bundles[@]}" "$bin/neighbor" --tiny --seed 3
+    job "Neighbours, in bundles, often acknowledged" 3,2,1,2 slot 200 --mca coll_rust_flow_limit 4 "${bundles[@]}" "$bin/neighbor" --tiny --seed 7
     job "Neighbours on a torus, in bundles" 2,2,2,2 node 100 "${bundles[@]}" "$bin/torus" rust 3
 fi
 

@@ -58,7 +58,7 @@ unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     let slot = shared::is_eligible(&call).then_some(Slot::Blocking);
     let (first_tag, synchronise) = match slot.is_some() && comm.is_shared() {
         true => (None, false),
-        false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(call.kind, call.one_way)),
+        false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(call.kind, call.one_way, call.by_all)),
     };
     drive(pin!(operation::run(comm, &call, slot, first_tag, synchronise)), || comm.team.get())
         .map_or_else(operation::code, |()| 0)

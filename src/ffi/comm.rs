@@ -36,6 +36,8 @@ pub struct Comm {
     rooted: AtomicU32,
     /// Neighbourhood calls on a distributed graph so far, likewise.
     directed: AtomicU32,
+    /// The same of those that [some ranks](super::neighbor::is_made_by_all) do not make: as many on all ranks that hang together by edges.
+    partial: AtomicU32,
     /// None without a process topology; looked up by the first neighbourhood call.
     neighborhood: OnceLock<Option<Neighborhood>>,
     /// Its processes on this node, where they share memory.
@@ -69,6 +71,7 @@ impl Comm {
             identities: Identities::new(config),
             rooted: AtomicU32::new(0),
             directed: AtomicU32::new(0),
+            partial: AtomicU32::new(0),
             neighborhood: OnceLock::new(),
             team: Maker::default(),
             sharing: OnceLock::new(),
@@ -103,8 +106,12 @@ impl Comm {
     }
 
     /// Whether the operation that is being called synchronises: of those that some ranks may run ahead in, every `flow_limit`-th does.
-    pub fn synchronises(&self, kind: Kind, one_way: bool) -> bool {
-        let counter = if kind.is_neighbor() { &self.directed } else { &self.rooted };
+    pub fn synchronises(&self, kind: Kind, one_way: bool, by_all: bool) -> bool {
+        let counter = match (kind.is_neighbor(), by_all) {
+            (false, _) => &self.rooted,
+            (true, true) => &self.directed,
+            (true, false) => &self.partial,
+        };
         one_way && due(counter, self.config.flow_limit)
     }
 

@@ -292,7 +292,8 @@ unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
             let in_order = !call.is_like_agreement() && shared::is_eligible(&call);
             let slot =
                 in_order.then(|| Slot::Nonblocking { number: comm.team.number(), late: comm.team.has_learned() });
-            let synchronise = !(in_order && comm.is_shared()) && comm.synchronises(call.kind, call.one_way);
+            let synchronise =
+                !(in_order && comm.is_shared()) && comm.synchronises(call.kind, call.one_way, call.by_all);
             Some(Identity { ticket: Some(ticket), slot, first_tag: ticket.first_tag, synchronise })
         }
     };

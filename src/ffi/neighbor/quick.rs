@@ -79,7 +79,7 @@ fn exchange<O: Blocks>(
     }
     counters::handled(kind, Mode::Blocking);
     let first_tag = comm.identities.blocking(kind);
-    let acknowledged = comm.synchronises(kind, around.is_directed());
+    let acknowledged = comm.synchronises(kind, around.is_directed(), by_all);
     let ep = HostEndpoint::new(comm, Some(kind), Datatype::BYTES, ptr::null_mut(), first_tag);
     let among = around.plain();
     let stage = among.stage(&ep);
