@@ -5,7 +5,7 @@
 //! private memories. On one machine the queue wins at every size, on another it loses from 32 KiB on. So the first team of a process measures the ways with
 //! broadcasts, in its first blocking operation, and later teams reuse that.
 
-use crate::endpoint::{Result, Span, Stream};
+use crate::endpoint::{Result, Span};
 use crate::shm::config::Config;
 use crate::shm::layout::BLOCKING;
 use crate::shm::op;
@@ -148,27 +148,6 @@ impl Rates {
     }
 }
 
-/// Bytes in one run.
-struct Bytes(Span);
-
-impl Stream for Bytes {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn direct(&self) -> Option<Span> {
-        Some(self.0)
-    }
-
-    fn pack(&self, _: usize, _: Span) -> Result<()> {
-        Ok(()) // never called: `direct` says so
-    }
-
-    fn unpack(&self, _: usize, _: Span) -> Result<()> {
-        Ok(())
-    }
-}
-
 /// Measures on the team's blocking stream, before anybody else uses that; all members must be able to fetch. All get the times of
 /// member 0; `None` when the stream has no memory.
 pub async fn measure(team: &Team) -> Result<Option<Rates>> {
@@ -183,7 +162,7 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
                     // New contents each time, as in a program.
                     room[..size].fill((3 * round + way) as u8);
                 }
-                let data = Bytes(Span::new(room.as_mut_ptr(), size, 1));
+                let data = Span::new(room.as_mut_ptr(), size, 1);
                 let met = meet(team).await?;
                 let start = Instant::now();
                 let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
@@ -205,7 +184,7 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
     }
     let mut bytes = Rates { queue: best[0], fetch: best[1], divided: best[2], copy: best[3] }.encode();
     let Some(turn) = team.open(BLOCKING, 0, false).await? else { return Ok(None) };
-    op::bcast::bcast(turn, 0, &Bytes(Span::new(bytes.as_mut_ptr(), RATES_BYTES, 1)), usize::MAX).await?;
+    op::bcast::bcast(turn, 0, &Span::new(bytes.as_mut_ptr(), RATES_BYTES, 1), usize::MAX).await?;
     Ok(Rates::decode(&bytes))
 }
 

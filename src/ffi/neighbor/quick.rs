@@ -49,7 +49,7 @@ unsafe fn along_edges(comm: &Comm, kind: Kind, call: &cr_call) -> Option<i32> {
     let into = unsafe { blocks(&call.recv) }?;
     if is_same(kind) {
         // SAFETY: as above.
-        let own = unsafe { stream(&call.send) }?.0;
+        let own = unsafe { stream(&call.send) }?;
         return exchange(comm, kind, around, own.len(), &Same(own), &into);
     }
     // SAFETY: as above.

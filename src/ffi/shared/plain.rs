@@ -1,32 +1,9 @@
 //! Plain data: runs of bytes, and blocks of them.
 
-use crate::endpoint::{Blocks, Result, Span, Stream};
+use crate::endpoint::{Blocks, Result, Span};
 use crate::ffi::glue::{self, cr_count, cr_displ, cr_side, ompi_datatype_t};
 use std::ffi::c_void;
 use std::ops::Range;
-
-/// Bytes that lie in one run.
-pub struct Plain(pub Span);
-
-impl Stream for Plain {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[inline(always)]
-    fn direct(&self) -> Option<Span> {
-        Some(self.0)
-    }
-
-    fn pack(&self, _: usize, _: Span) -> Result<()> {
-        Ok(()) // never called: `direct` says so
-    }
-
-    fn unpack(&self, _: usize, _: Span) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// Blocks of plain data: of equal length and one after the other, or as the user's arrays say.
 pub struct PlainBlocks {
@@ -97,9 +74,9 @@ pub(super) unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
 
 /// `count` elements; `None` without any.
 #[inline(always)]
-pub(super) fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Plain> {
+pub(super) fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Span> {
     let len = size.checked_mul(count).filter(|&len| len > 0)?;
-    Some(Plain(Span::new(buffer.cast(), len, 1)))
+    Some(Span::new(buffer.cast(), len, 1))
 }
 
 /// The elements of a side without blocks; `None` where they are not plain, and without any.
@@ -107,7 +84,7 @@ pub(super) fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Pl
 /// # Safety
 /// The side is significant: its datatype is live.
 #[inline(always)]
-pub unsafe fn stream(side: &cr_side) -> Option<Plain> {
+pub unsafe fn stream(side: &cr_side) -> Option<Span> {
     // SAFETY: by the caller's promise.
     bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
 }

@@ -1,8 +1,8 @@
 //! Calls on plain data, blocking and nonblocking ones. What they do is one future of the operation alone, on the caller's stack or in one piece of memory,
 //! instead of one within the other for each branch that a call may take.
 
-use super::plain::{Plain, bytes, plain};
 pub use super::plain::{PlainBlocks, blocks, stream};
+use super::plain::{bytes, plain};
 use super::{Elements, needs_queue, zero_copy};
 use crate::endpoint::{Result, Span};
 use crate::ffi::comm::Comm;
@@ -125,7 +125,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
     /// # Safety
     /// The side is significant: its datatype is live.
     #[inline(always)]
-    unsafe fn stream(self, side: &cr_side) -> Option<Plain> {
+    unsafe fn stream(self, side: &cr_side) -> Option<Span> {
         // SAFETY: by the caller's promise.
         unsafe { if self.admits(side.dtype) { stream(side) } else { None } }
     }
@@ -152,7 +152,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
                 // SAFETY: significant, so live by the caller's promise.
                 let data = unsafe { self.stream(&call.recv) }?;
                 let (root, zero_copy) = (call.root as usize, self.zero_copy().bcast);
-                go!(self, data.0.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))
+                go!(self, data.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))
             }
             // SAFETY: by the caller's promise.
             Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => unsafe { self.rooted(call) },
@@ -178,7 +178,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
         let all = if is_root { Some(unsafe { self.blocks(all) }?) } else { None };
         // SAFETY: as above.
         let own = if own.in_place != 0 { None } else { Some(unsafe { self.stream(own) }?) };
-        let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.0.len()))?;
+        let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.len()))?;
         let zero_copy = self.zero_copy();
         let zero_copy = if gathers { zero_copy.gather } else { zero_copy.scatter };
         match (all, own, gathers) {
@@ -236,8 +236,8 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
             }
             _ => side.count,
         };
-        let output = bytes(call.recv.buf, size, count)?.0;
-        let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)?.0 };
+        let output = bytes(call.recv.buf, size, count)?;
+        let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)? };
         let (len, root) = (input.len(), call.root as usize);
         let elements = Elements { dtype: side.dtype, op: call.op, size };
         let units = |span: Span| Span::new(span.ptr(), count, size as isize);
