@@ -9,6 +9,7 @@ use crate::ffi::comm::Comm;
 use crate::ffi::engine::start_on_stream;
 use crate::ffi::glue::{self, cr_call, cr_side, ompi_datatype_t, ompi_request_t};
 use crate::ffi::kind::{Kind, Mode};
+use crate::ffi::neighbor::has_equal_blocks;
 use crate::ffi::{blocking, counters, operation};
 use crate::shm::op;
 use crate::shm::rates::Thresholds;
@@ -267,9 +268,10 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
     /// As for [`through`](At::through).
     unsafe fn neighbor(self, call: &cr_call) -> Option<i32> {
         let around = self.comm.neighborhood()?;
-        let skipped = matches!(self.kind, Kind::NeighborAllgather | Kind::NeighborAlltoall);
         // Without neighbours on one side there are no arrays.
-        if (skipped && around.known_connected() != Some(true)) || around.degrees().0.min(around.degrees().1) == 0 {
+        if (has_equal_blocks(self.kind) && around.known_connected() != Some(true))
+            || around.degrees().0.min(around.degrees().1) == 0
+        {
             return None;
         }
         let edges = around.known_within()?;
