@@ -12,6 +12,7 @@ use super::data::Datatype;
 use super::glue::{self, CR_ERR_TRUNCATE, ompi_communicator_t, ompi_op_t, ompi_request_t};
 use super::kind::Kind;
 use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
+use crate::shm::copy;
 use smallvec::SmallVec;
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::UnsafeCell;
@@ -237,7 +238,7 @@ impl Endpoint for HostEndpoint {
         }
         if self.dtype.handle.is_null() {
             // SAFETY: both spans are `to.len()` bytes and do not overlap (contract of `Endpoint`).
-            unsafe { ptr::copy_nonoverlapping(from.ptr(), to.ptr(), to.len()) };
+            unsafe { copy::bytes(from.ptr(), to.ptr(), to.len()) };
         } else {
             // SAFETY: both spans hold `to.len()` elements of the datatype and do not overlap. Copying cannot fail for a
             // datatype that is committed, and MPI checks that before it calls us.

@@ -48,7 +48,7 @@ pub async fn measure(team: &Team, number: usize) -> Result<()> {
         Some(rates) => {
             let _ = MEASURED[number].set(rates);
             if team.me() == 0 {
-                startup::remark(&format!("shared memory: times in ns for 64 KiB and 256 KiB: {rates:?}"));
+                startup::remark(&format!("shared memory: times in ns for 16, 64 and 256 KiB: {rates:?}"));
             }
             team.learn(rates.thresholds(team.size()));
         }

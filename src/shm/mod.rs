@@ -15,7 +15,7 @@ pub mod backing;
 pub mod budget;
 pub mod cma;
 pub mod config;
-mod copy;
+pub mod copy;
 pub mod drive;
 pub mod failure;
 pub mod group;

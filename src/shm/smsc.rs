@@ -5,6 +5,7 @@
 //! that copy what its owner has registered before, by a key that the owner hands over ([`Keys`](super::keys::Keys)).
 
 use super::cma;
+use super::copy;
 use super::failure::Failure;
 use std::fmt::Debug;
 use std::ptr::{self, NonNull};
@@ -96,7 +97,7 @@ impl Endpoint {
             let Some(view) = (unsafe { self.component.map(self.at, from, bytes) }) else { return false };
             // SAFETY: mapped so far, and two processes' buffers are apart.
             unsafe {
-                ptr::copy_nonoverlapping(view.start, to, bytes);
+                copy::bytes(view.start, to, bytes);
                 self.component.unmap(view);
             }
             return true;

@@ -1,5 +1,6 @@
 //! Combining operands in the order of the members.
 
+use crate::shm::copy;
 use crate::sync::shared::{will_read, will_write};
 
 /// A reduction operation on contiguous elements.
@@ -26,7 +27,7 @@ pub trait Combine: Sync {
         unsafe {
             if !std::ptr::eq(out, left) {
                 if !std::ptr::eq(out, right) {
-                    std::ptr::copy_nonoverlapping(right, out, count * size);
+                    copy::bytes(right, out, count * size);
                 }
                 return self.reduce(left, out, count);
             }
@@ -35,9 +36,9 @@ pub trait Combine: Sync {
             let room = room.as_mut_ptr().cast::<u8>();
             for start in (0..count).step_by(chunk) {
                 let (at, now) = (start * size, chunk.min(count - start));
-                std::ptr::copy_nonoverlapping(right.add(at), room, now * size);
+                copy::bytes(right.add(at), room, now * size);
                 self.reduce(left.add(at), room, now);
-                std::ptr::copy_nonoverlapping(room, out.add(at), now * size);
+                copy::bytes(room, out.add(at), now * size);
             }
         }
     }
@@ -79,7 +80,9 @@ pub(super) unsafe fn fold<C: Combine>(
     // SAFETY: by the caller's promise.
     unsafe {
         if members == 1 {
-            std::ptr::copy(operand(0), out, count * op.size());
+            if !std::ptr::eq(out, operand(0)) {
+                copy::bytes(operand(0), out, count * op.size());
+            }
             return;
         }
         op.reduce_into(operand(members - 2), operand(members - 1), out, count);

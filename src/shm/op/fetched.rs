@@ -120,7 +120,7 @@ fn combine<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: Span, parts
                         return Ok(start - part.start);
                     }
                 } else if aside {
-                    std::ptr::copy_nonoverlapping(own, at(me), count * size);
+                    copy::bytes(own, at(me), count * size);
                 }
             }
         }

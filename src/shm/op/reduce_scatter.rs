@@ -73,7 +73,7 @@ pub async fn reduce_scatter<C: Combine>(
         if !aside.is_empty() {
             let room = aside.as_mut_ptr().cast::<u8>();
             // SAFETY: the room holds so much.
-            unsafe { std::ptr::copy_nonoverlapping(own, room, count * size) };
+            unsafe { copy::bytes(own, room, count * size) };
             own = room;
         }
         let operand = |m| match m == me {

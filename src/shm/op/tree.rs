@@ -132,7 +132,7 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
             will_read(from, part);
             will_write(to, part);
             // SAFETY: published; the caller's place is free, and holds a piece.
-            unsafe { std::ptr::copy_nonoverlapping(from, to, part) };
+            unsafe { copy::bytes(from, to, part) };
             turn.publish(step + 1);
         }
         // SAFETY: published; the place holds a piece.
@@ -177,7 +177,7 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span
             if std::ptr::eq(value, out) {
                 aside.resize(bytes.div_ceil(16), 0);
                 // SAFETY: it holds so much; the value is the caller's.
-                unsafe { std::ptr::copy_nonoverlapping(value, aside.as_mut_ptr().cast::<u8>(), bytes) };
+                unsafe { copy::bytes(value, aside.as_mut_ptr().cast::<u8>(), bytes) };
                 value = aside.as_ptr().cast();
             }
             let operand = |i: usize| if i == rung.me { value } else { places.at(rung.members[i], step).cast_const() };
