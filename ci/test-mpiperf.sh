@@ -148,6 +148,29 @@ succeeds "replayed arrivals" 'timer monotonic' 'clock ring'
 if [ ${#open[@]} -gt 0 ]; then
     job 2 compare bcast --a tuned --b ^tuned --sizes 8 --setups 3 "${few[@]}" --json "$scratch/compared.json"
     succeeds "compare" 'a = tuned, b = ^tuned' 'bcast  *8 B'
+    # Bare ways: contents are verified as those of MPI are. In lines, beside them, and in pieces; not divisible by the number of ranks.
+    all_bare=(barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv)
+    job 3 compare "${all_bare[@]}" --a tuned --b tuned --bare --datatype int32 --sizes 8,56,60,40k --root rotate --setups 3 \
+        --calls 12 --correct 6 --json "$scratch/bare.json"
+    succeeds "bare ways" 'bcast .*bare copies' 'alltoallv .*bare direct copies' 'reduce .*bare copies, shared work'
+    python3 - "$scratch/bare.json" >"$scratch/out" 2>"$scratch/err" <<'PYTHON'
+import json, sys
+found = json.load(open(sys.argv[1]))["comparisons"]
+ways = {(c["setting"]["operation"], c["setting"]["bytes"], c["b"]) for c in found}
+both = [(operation, bytes, "bare copies") for operation in
+        "bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv".split()
+        for bytes in (8, 56, 60, 40 << 10)]
+assert ways >= set(both) | {("barrier", 0, "bare copies")}, ways
+assert all(c["a"] == "tuned (a)" and c["processes"] == 3 for c in found), found[0]
+PYTHON
+    status=$?
+    succeeds "a comparison for each bare way"
+    job 2 compare ibcast --a tuned --b tuned --bare --sizes 8
+    refuses "bare form of a nonblocking operation" "ibcast: has no bare form"
+    job 2 compare scan --a tuned --b tuned --bare --sizes 8
+    refuses "bare form of a scan" "scan: has no bare form"
+    job 2 compare allreduce --a tuned --b tuned --bare --in-place --sizes 8
+    refuses "bare form in place" "bare forms are not in place"
     job 2 compare bcast --a tuned --b ^nothere --sizes 8
     refuses "unknown component" "no collective component 'nothere'"
     # A rank that may not read the other one's memory.
@@ -155,6 +178,10 @@ if [ ${#open[@]} -gt 0 ]; then
     succeeds "launcher that takes rights away"
     try "$mpiexec" "${open[@]}" --mca btl_vader_single_copy_mechanism none -n 2 "$scratch/noread" "$program" limits --sizes 8 --correct 10
     succeeds "limits without reading memory" 'direct stay empty: process_vm_readv' '^ *8 B  ' '^floor of'
+    try "$mpiexec" "${open[@]}" --mca btl_vader_single_copy_mechanism none -n 2 "$scratch/noread" "$program" compare bcast --a tuned --b tuned --bare \
+        --sizes 8 --setups 3 "${few[@]}"
+    succeeds "bare ways without reading memory" '; bare copies$'
+    if grep -q 'direct' "$scratch/out"; then bad "bare ways without reading memory: a direct one"; else good; fi
 fi
 
 # ---------------------------------------------------------------- wrong usage

@@ -18,6 +18,7 @@ pub mod error;
 pub mod limits;
 pub mod measure;
 pub mod mpi;
+pub mod node;
 pub mod op;
 pub mod report;
 pub mod stats;

@@ -8,6 +8,7 @@ use crate::clock::Timer;
 use crate::error::{Error, Result};
 use crate::measure::{Outcome, Sample, Verdict, measure};
 use crate::mpi::Comm;
+use crate::op::bare::Way;
 use crate::op::{self, Call, Case, Setting};
 use crate::report::about::{has_variable, library_text, prefers_components};
 use crate::report::output::{Kind, Output};
@@ -19,8 +20,8 @@ use crate::stats::{Ratio, Summary, judge, median, paired};
 /// Open MPI's info key that chooses collective components.
 const KEY: &str = "ompi_comm_coll_preference";
 
-/// The number of the case that only computes, beside those of the variants.
-const COMPUTATION: usize = 2;
+/// The number of the case that only computes, or of the first bare one, beside those of the variants.
+const THIRD: usize = 2;
 
 /// The command line of `mpiperf compare`.
 #[derive(Debug, Clone, clap::Args)]
@@ -39,6 +40,9 @@ pub struct Args {
     /// Slow the second variant by this share of its own time, to see what is resolved
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     slow_b: Option<f64>,
+    /// Beside both, make the same call by nothing but flags and copies (one node only), and compare that with the first variant
+    #[arg(long, conflicts_with = "overlap")]
+    bare: bool,
     #[command(flatten)]
     beside: Beside,
     #[command(flatten)]
@@ -81,6 +85,8 @@ impl Case for Slowed {
 struct Found {
     comparison: Comparison,
     rows: [Row; 2],
+    /// Of each bare way, against the first variant.
+    bare: Vec<(Comparison, Row)>,
 }
 
 /// Compares and reports. Collective.
@@ -88,6 +94,9 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     enough(comm)?;
     let settings = args.what.settings(comm.size())?;
     args.beside.check(&settings)?;
+    if args.bare {
+        settings.iter().try_for_each(|setting| op::bare_ways(setting).map(drop))?;
+    }
     let mut plan = args.how.plan(comm)?;
     // The time limit is of the case, with all its setups.
     plan.budget /= f64::from(args.setups);
@@ -111,15 +120,22 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
         if let Some(output) = &output {
             output.next(&format!("{} {}", setting.operation, bytes(setting.bytes)));
         }
-        let Found { comparison, rows: [a, b] } = one(args, &mut bench, setting, &labels)?;
+        let Found { comparison, rows: [a, b], bare } = one(args, &mut bench, setting, &labels)?;
+        let others: Vec<(Comparison, Row)> = std::iter::once((comparison, b)).chain(bare).collect();
         let written = output.as_mut().map_or(Ok(()), |output| {
             let (about, arrival) = (&bench.about, bench.arrival.as_str());
-            let line = compare_row(&comparison, &a, &b, args.beside.overlap);
-            output.done(&line, |csv| csv.comparison(about, arrival, &comparison, &a, &b))
+            let line = |(comparison, row): &(Comparison, Row)| compare_row(comparison, &a, row, args.beside.overlap);
+            let lines: Vec<String> = others.iter().map(line).collect();
+            output.done(&lines.join("\n"), |csv| {
+                others.iter().try_for_each(|(comparison, row)| csv.comparison(about, arrival, comparison, &a, row))
+            })
         });
         comm.agree(written)?;
-        results.rows.extend([a, b]);
-        results.comparisons.push(comparison);
+        results.rows.push(a);
+        for (comparison, row) in others {
+            results.rows.push(row);
+            results.comparisons.push(comparison);
+        }
     }
     on_rank_0(comm, || output.as_mut().map_or(Ok(()), |output| output.finish(&results)))?;
     Ok(())
@@ -180,7 +196,7 @@ fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String; 2]) 
         Some(percent) => percent / 100.0 * own_time(args, bench, setting)?,
         None => 0.0,
     };
-    let Setups { mut rows, ratio, mut notes, .. } = setups(args, bench, setting, delay, labels)?;
+    let Setups { mut rows, ratio, mut notes, bare, .. } = setups(args, bench, setting, delay, labels)?;
     let mut overlap = None;
     if args.beside.overlap {
         let (ratio, more) = beside(args, bench, setting, delay, labels, &mut rows)?;
@@ -189,18 +205,20 @@ fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String; 2]) 
     }
     let floor = bench.floor();
     let first = rows[0].summary.as_ref().map_or(0.0, |s| s.mean);
-    let comparison = Comparison {
+    let against = |b: &str, ratio: Option<Ratio>, notes: Vec<String>| Comparison {
         setting: setting.clone(),
         processes: bench.comm.size(),
         a: labels[0].clone(),
-        b: labels[1].clone(),
+        b: b.to_owned(),
         verdict: judge(ratio.as_ref(), first, floor),
         ratio,
-        overlap,
+        overlap: None,
         floor,
-        notes: summed_up(notes, args.setups),
+        notes,
     };
-    Ok(Found { comparison, rows })
+    let comparison = Comparison { overlap, ..against(&labels[1], ratio, summed_up(notes, args.setups)) };
+    let named = |(row, ratio): (Row, _)| (against(&row.label, ratio, vec![row.label.clone()]), row);
+    Ok(Found { comparison, rows, bare: bare.into_iter().map(named).collect() })
 }
 
 /// What all setups of one setting gave.
@@ -210,24 +228,36 @@ struct Setups {
     notes: Vec<String>,
     /// The computation alone, if there is any beside.
     compute: Option<Summary>,
+    /// Of each bare way that is possible, and how its time relates to the first variant's.
+    bare: Vec<(Row, Option<Ratio>)>,
 }
 
 /// Measures a setting with all its setups. Collective.
 fn setups(args: &Args, bench: &mut Bench, setting: &Setting, delay: f64, labels: &[String; 2]) -> Result<Setups> {
     let mut samples: Vec<Sample> = Vec::new();
-    let mut groups = Vec::new();
+    let mut groups: Vec<Vec<Vec<(f64, f64)>>> = Vec::new();
+    let mut ways: Vec<Way> = Vec::new();
     let mut notes: Vec<String> = Vec::new();
     let mut window = 0.0;
     for setup in 0..args.setups {
-        let outcome = alternate(args, bench, setting, delay, setup % 2 == 1)?;
-        groups.push(pairs(&outcome.samples));
+        let outcome;
+        (outcome, ways) = alternate(args, bench, setting, delay, setup % 2 == 1)?;
+        groups.push((1..THIRD + ways.len()).map(|case| pairs(&outcome.samples, case)).collect());
         window = outcome.window;
         samples.extend(outcome.samples);
         notes.extend(outcome.notes);
     }
     let row = |case: usize| bench.row(labels.get(case).map_or("", String::as_str), setting, case, &samples, window);
-    let compute = row(COMPUTATION).summary;
-    Ok(Setups { rows: [row(0), row(1)], ratio: paired(&groups, bench.confidence), notes, compute })
+    let ratio = |case: usize| {
+        let own: Vec<_> = groups.iter().filter_map(|cases| cases.get(case - 1).cloned()).collect();
+        paired(&own, bench.confidence)
+    };
+    let bare = |(i, way): (usize, &Way)| {
+        let row = bench.row(way.name(), setting, THIRD + i, &samples, window);
+        (row, ratio(THIRD + i))
+    };
+    let bare = ways.iter().enumerate().map(bare).collect();
+    Ok(Setups { rows: [row(0), row(1)], ratio: ratio(1), notes, compute: row(THIRD).summary, bare })
 }
 
 /// Measures both variants with computation beside, as long for one as for the other: the longer of their own times, if nothing else was asked for.
@@ -247,7 +277,7 @@ fn beside(
     }
     let overlap = args.beside.overlap(alone[0].max(alone[1]));
     let setting = Setting { overlap: Some(overlap), ..setting.clone() };
-    let Setups { rows: both, ratio, notes, compute } = setups(args, bench, &setting, delay, labels)?;
+    let Setups { rows: both, ratio, notes, compute, .. } = setups(args, bench, &setting, delay, labels)?;
     for ((row, both), alone) in rows.iter_mut().zip(both).zip(alone) {
         let both = both.summary.as_ref().zip(compute.as_ref());
         row.overlap = both.map(|(both, compute)| Overlapped::new(overlap, alone, compute, both));
@@ -255,8 +285,14 @@ fn beside(
     Ok((ratio, notes))
 }
 
-/// Sets both variants up and lets them alternate. `swapped`: the second is set up first. Collective.
-fn alternate(args: &Args, bench: &mut Bench, setting: &Setting, delay: f64, swapped: bool) -> Result<Outcome> {
+/// Sets both variants up and lets them alternate, with the bare ways that are possible, if they are asked for. `swapped`: the second is set up first. Collective.
+fn alternate(
+    args: &Args,
+    bench: &mut Bench,
+    setting: &Setting,
+    delay: f64,
+    swapped: bool,
+) -> Result<(Outcome, Vec<Way>)> {
     let make = |components: &str| {
         let comm = variant(bench.comm, components)?;
         let case = op::make(&comm, setting)?;
@@ -274,7 +310,14 @@ fn alternate(args: &Args, bench: &mut Bench, setting: &Setting, delay: f64, swap
     let b = if delay > 0.0 { Box::new(Slowed { inner: b, timer: bench.clock.timer, delay }) } else { b };
     let mut cases = vec![a, b];
     cases.extend(setting.overlap.map(|overlap| Box::new(op::overlap::Alone(overlap.compute)) as Box<dyn Case>));
-    measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)
+    let mut ways = Vec::new();
+    for way in if args.bare { op::bare_ways(setting)? } else { &[] } {
+        if let Some(case) = op::make_bare(bench.comm, setting, *way, bench.clock.oversubscribed)? {
+            cases.push(case);
+            ways.push(*way);
+        }
+    }
+    Ok((measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?, ways))
 }
 
 /// The second variant's median time alone, on all ranks. Collective.
@@ -292,10 +335,10 @@ fn own_time(args: &Args, bench: &mut Bench, setting: &Setting) -> Result<f64> {
     Err(Error::Measure(format!("--slow-b: {name} has no valid call, so that a share of its time is not known")))
 }
 
-/// The times of both variants in the rounds in which both were correct.
-fn pairs(samples: &[Sample]) -> Vec<(f64, f64)> {
+/// The times of the first variant and of another case in the rounds in which both were correct.
+fn pairs(samples: &[Sample], other: usize) -> Vec<(f64, f64)> {
     let correct = |case: usize| samples.iter().filter(move |s| s.case == case && s.verdict == Verdict::Correct);
-    let second: std::collections::HashMap<u64, f64> = correct(1).map(|s| (s.call, s.time)).collect();
+    let second: std::collections::HashMap<u64, f64> = correct(other).map(|s| (s.call, s.time)).collect();
     correct(0).filter_map(|s| Some((s.time, *second.get(&s.call)?))).collect()
 }
 
@@ -337,7 +380,8 @@ mod tests {
             sample(0, 4, 3.0, Correct),
             sample(1, 4, 4.0, Correct),
         ];
-        assert_eq!(pairs(&samples), [(1.0, 1.5), (3.0, 4.0)]);
+        assert_eq!(pairs(&samples, 1), [(1.0, 1.5), (3.0, 4.0)]);
+        assert_eq!(pairs(&samples, 2), []);
     }
 
     #[test]

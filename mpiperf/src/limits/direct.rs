@@ -2,7 +2,8 @@
 
 use super::ground::{Flag, Ground};
 use super::queue::{Pieces, add, half_of};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::node::{Transfer, transfer};
 
 /// Who moves what.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +53,7 @@ impl Ground {
             // SAFETY: the part lies in the message; the peer writes to the other half of the receive buffer.
             unsafe { add(self.recv().add(at), self.send().add(at), theirs, bytes) };
             // SAFETY: as above.
-            moved(self, Call::Write, unsafe { self.recv().add(at) }, self.peer.recv + at, bytes)
+            transfer(self.peer.process, Transfer::Write, unsafe { self.recv().add(at) }, self.peer.recv + at, bytes)
         });
         self.leave();
         combined
@@ -72,14 +73,14 @@ impl Ground {
 
     /// Reads from the peer's send buffer to a place that has room.
     fn read(&self, to: *mut u8, at: usize, bytes: usize) -> Result<()> {
-        moved(self, Call::Read, to, self.peer.send + at, bytes)
+        transfer(self.peer.process, Transfer::Read, to, self.peer.send + at, bytes)
     }
 
     /// Writes into the peer's receive buffer.
     fn write(&self, at: usize, bytes: usize) -> Result<()> {
         // SAFETY: within the send buffer.
         let local = unsafe { self.send().add(at) };
-        moved(self, Call::Write, local, self.peer.recv + at, bytes)
+        transfer(self.peer.process, Transfer::Write, local, self.peer.recv + at, bytes)
     }
 
     /// Lets the peer look into this process where the system allows that only to those who are named.
@@ -90,44 +91,4 @@ impl Ground {
             libc::prctl(libc::PR_SET_PTRACER, self.peer.process as libc::c_ulong, 0, 0, 0)
         };
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Call {
-    Read,
-    Write,
-}
-
-#[cfg(target_os = "linux")]
-fn moved(ground: &Ground, call: Call, local: *mut u8, remote: usize, bytes: usize) -> Result<()> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let near = libc::iovec { iov_base: local.cast(), iov_len: bytes };
-    let far = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: bytes };
-    let (process, near, far) = (ground.peer.process, &raw const near, &raw const far);
-    // SAFETY: the near part is memory of this rank with room for so many bytes; the far one is checked by the system.
-    let done = unsafe {
-        match call {
-            Call::Read => libc::process_vm_readv(process, near, 1, far, 1, 0),
-            Call::Write => libc::process_vm_writev(process, near, 1, far, 1, 0),
-        }
-    };
-    if done == bytes as isize {
-        return Ok(());
-    }
-    let name = match call {
-        Call::Read => "process_vm_readv",
-        Call::Write => "process_vm_writev",
-    };
-    let why = match done {
-        -1 => std::io::Error::last_os_error().to_string(),
-        done => format!("{done} of {bytes} bytes"),
-    };
-    Err(Error::Measure(format!("{name}: {why}")))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn moved(_: &Ground, _: Call, _: *mut u8, _: usize, _: usize) -> Result<()> {
-    Err(Error::Measure("only Linux lets a process read another one's memory".to_owned()))
 }

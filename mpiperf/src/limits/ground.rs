@@ -4,17 +4,14 @@
 //! only, and the other one reads it.
 
 use std::cell::Cell;
-use std::os::raw::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::call;
 use crate::error::{Error, Result};
-use crate::mpi::{Comm, ffi};
+use crate::mpi::Comm;
+use crate::node::{PAGE, Window};
 
 /// Bytes between two flags: two cache lines, since processors fetch them in pairs.
 const APART: usize = 128;
-/// Pages are this long, or a multiple of it.
-const PAGE: usize = 4096;
 /// Bytes of contents of a line: the rest is its number.
 pub const CONTENTS: usize = 56;
 /// Lines of a message at most.
@@ -45,56 +42,6 @@ const HALF: usize = RING_AT + RING;
 
 /// A line of contents and its number.
 pub type Line = [AtomicU64; 8];
-
-/// Shared memory of two processes.
-struct Window {
-    raw: ffi::MPI_Win,
-    base: *mut u8,
-}
-
-impl Window {
-    /// Allocates. Collective.
-    fn new(comm: &Comm) -> Result<Window> {
-        let bytes = if comm.rank() == 0 { 2 * HALF + PAGE } else { 0 } as ffi::MPI_Aint;
-        let mut base: *mut u8 = std::ptr::null_mut();
-        // SAFETY: constants of the library.
-        let (mut raw, info) = unsafe { (ffi::RSMPI_WIN_NULL, ffi::RSMPI_INFO_NULL) };
-        let out = (&raw mut base).cast();
-        call!(MPI_Win_allocate_shared(bytes, 1, info, comm.raw(), out, &mut raw))?;
-        let (mut size, mut unit): (ffi::MPI_Aint, c_int) = (0, 0);
-        call!(MPI_Win_shared_query(raw, 0, &mut size, &mut unit, out))?;
-        // Loads and stores are allowed between these two.
-        call!(MPI_Win_lock_all(0, raw))?;
-        // Where pages begin for rank 0 they begin for the other one, too: both map whole pages.
-        let mut skip = [(base as usize).next_multiple_of(PAGE) as u64 - base as u64];
-        comm.bcast(&mut skip, 0)?;
-        // SAFETY: less than a page, which the window has to spare.
-        let base = unsafe { base.add(skip[0] as usize) };
-        if comm.rank() == 0 {
-            // SAFETY: the window is as long as both halves from here on, and the other rank waits at the barrier.
-            unsafe { base.write_bytes(0, 2 * HALF) };
-        }
-        comm.barrier()?;
-        Ok(Window { raw, base })
-    }
-
-    /// Byte `at` of a rank's half.
-    fn at(&self, rank: usize, at: usize) -> *mut u8 {
-        debug_assert!(rank < 2 && at < HALF);
-        // SAFETY: within the window, which has two halves.
-        unsafe { self.base.add(rank * HALF + at) }
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        let mut over = 0;
-        if call!(MPI_Finalized(&mut over)).is_ok() && over == 0 {
-            let _ = call!(MPI_Win_unlock_all(self.raw));
-            let _ = call!(MPI_Win_free(&mut self.raw));
-        }
-    }
-}
 
 /// Memory of this process in ordinary pages, written once.
 struct Pages {
@@ -160,7 +107,7 @@ pub struct Ground {
 impl Ground {
     /// For messages of up to `most` bytes, between the two processes of `comm`. Collective.
     pub fn new(comm: &Comm, most: usize) -> Result<Ground> {
-        let window = Window::new(comm)?;
+        let window = Window::new(comm, 2 * HALF)?;
         // Whole lines are copied also where the last one is not full.
         let (send, recv) = comm.agree((|| Ok((Pages::new(most + CONTENTS)?, Pages::new(most + CONTENTS)?)))())?;
         let me = comm.rank();
@@ -192,7 +139,7 @@ impl Ground {
     #[inline]
     pub fn ring(&self, rank: usize, at: usize) -> *mut u8 {
         debug_assert!(at < RING);
-        self.window.at(rank, RING_AT + at)
+        self.at(rank, RING_AT + at)
     }
 
     /// Line `i` of a rank.
@@ -200,12 +147,19 @@ impl Ground {
     pub fn line(&self, rank: usize, i: usize) -> &Line {
         assert!(i < LINES);
         // SAFETY: within the window, at a multiple of 64, and used as atomic numbers only.
-        unsafe { &*self.window.at(rank, LINES_AT + i * 64).cast() }
+        unsafe { &*self.at(rank, LINES_AT + i * 64).cast() }
+    }
+
+    /// Byte `at` of a rank's half of the window.
+    #[inline]
+    fn at(&self, rank: usize, at: usize) -> *mut u8 {
+        debug_assert!(rank < 2 && at < HALF);
+        self.window.at(rank * HALF + at)
     }
 
     fn flag(&self, rank: usize, flag: Flag) -> &AtomicU64 {
         // SAFETY: within the window, at a multiple of 128, and used as an atomic number only.
-        unsafe { &*self.window.at(rank, flag as usize * APART).cast() }
+        unsafe { &*self.at(rank, flag as usize * APART).cast() }
     }
 
     /// What this rank's flag says.

@@ -7,6 +7,7 @@ use crate::call;
 use crate::error::{Error, Result};
 use crate::mpi::{Comm, check, ffi, in_place};
 
+use super::bare::{Bare, Way};
 use super::buffers::{Buffers, Contents, Plan};
 use super::call::{Arguments, Target, has_persistent, start};
 use super::known::{Circumstances, bug, fatal};
@@ -44,6 +45,8 @@ pub struct Collective {
     target: Target,
     request: ffi::MPI_Request,
     requests: HashMap<(usize, usize), ffi::MPI_Request>,
+    /// What makes the calls instead of MPI.
+    bare: Option<Bare>,
     // Handles that the above refers to; freed last.
     _datatype: Datatype,
     _op: Option<Op>,
@@ -96,6 +99,7 @@ impl Collective {
             // SAFETY: a constant.
             request: unsafe { ffi::RSMPI_REQUEST_NULL },
             requests: HashMap::new(),
+            bare: None,
             _datatype: datatype,
             _op: op,
             _topology: topology,
@@ -107,6 +111,15 @@ impl Collective {
             case.fill(call);
         }
         Ok(case)
+    }
+
+    /// With calls by a bare way; `None` where that is not possible. Collective.
+    pub fn barely(mut self, comm: &Comm, way: Way, crowded: bool) -> Result<Option<Collective>> {
+        let count =
+            if self.operation.sized { self.layout.count(&self.setting.datatype, self.setting.bytes)? } else { 0 };
+        let (kind, element) = (self.operation.kind, self.layout.size);
+        self.bare = Bare::new(comm, kind, way, count * element, element, crowded)?;
+        Ok(self.bare.is_some().then_some(self))
     }
 
     fn root(&self, call: u64) -> usize {
@@ -217,10 +230,16 @@ impl Case for Collective {
         if self.operation.mode == Mode::Persistent {
             self.initialise(set, root)?;
         }
+        if let Some(bare) = &self.bare {
+            bare.ready();
+        }
         Ok(())
     }
 
     fn run(&mut self) -> Result<()> {
+        if let Some(bare) = &self.bare {
+            return bare.call(&self.target);
+        }
         match self.operation.mode {
             Mode::Blocking => return self.start(),
             Mode::Nonblocking => self.start()?,

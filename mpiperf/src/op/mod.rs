@@ -4,6 +4,7 @@
 //! are, [`buffers`] fills and checks them, [`call`] makes the MPI calls, and [`collective`] puts these together;
 //! [`communicator`] does the same for functions that make communicators.
 
+pub mod bare;
 mod buffers;
 mod call;
 mod collective;
@@ -191,6 +192,20 @@ pub fn make(comm: &Comm, setting: &Setting) -> Result<Box<dyn Case>> {
         )));
     }
     make_beside(comm, &comm.dup()?, setting)
+}
+
+/// As [`make`], but the call is made by a [bare] way instead of MPI's function; `crowded`: there are more ranks than cores. `None`: the way is not possible here. Collective.
+pub fn make_bare(comm: &Comm, setting: &Setting, way: bare::Way, crowded: bool) -> Result<Option<Box<dyn Case>>> {
+    let operation = find(&setting.operation)?;
+    let case = collective::Collective::new(comm, comm, operation, setting)?;
+    Ok(case.barely(comm, way, crowded)?.map(|case| Box::new(case) as Box<dyn Case>))
+}
+
+/// The bare ways of an operation; an error where it, or the setting, has none.
+pub fn bare_ways(setting: &Setting) -> Result<&'static [bare::Way]> {
+    let operation = find(&setting.operation)?;
+    bare::check(operation, setting, types::Layout::parse(&setting.datatype)?.derived())?;
+    Ok(bare::ways(operation.kind))
 }
 
 /// As [`make`], with the messages of the tool on `own`, a communicator of the same processes.

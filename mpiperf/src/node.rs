@@ -1,0 +1,107 @@
+//! What processes of one node have in common: shared memory, and copies to and from each other's private memory.
+
+use std::os::raw::c_int;
+
+use crate::call;
+use crate::error::{Error, Result};
+use crate::mpi::{Comm, ffi};
+
+/// Pages are this long, or a multiple of it.
+pub const PAGE: usize = 4096;
+
+/// Shared memory of all processes of a communicator, full of zeros at first.
+pub struct Window {
+    raw: ffi::MPI_Win,
+    base: *mut u8,
+    bytes: usize,
+}
+
+impl Window {
+    /// Allocates so many bytes, which begin with a page. Collective; fails where the processes are on several nodes.
+    pub fn new(comm: &Comm, bytes: usize) -> Result<Window> {
+        let whole = if comm.rank() == 0 { bytes + PAGE } else { 0 } as ffi::MPI_Aint;
+        let mut base: *mut u8 = std::ptr::null_mut();
+        // SAFETY: constants of the library.
+        let (mut raw, info) = unsafe { (ffi::RSMPI_WIN_NULL, ffi::RSMPI_INFO_NULL) };
+        let out = (&raw mut base).cast();
+        call!(MPI_Win_allocate_shared(whole, 1, info, comm.raw(), out, &mut raw))?;
+        let (mut size, mut unit): (ffi::MPI_Aint, c_int) = (0, 0);
+        call!(MPI_Win_shared_query(raw, 0, &mut size, &mut unit, out))?;
+        // Loads and stores are allowed between these two.
+        call!(MPI_Win_lock_all(0, raw))?;
+        // Where pages begin for rank 0 they begin for the others, too: all map whole pages.
+        let mut skip = [(base as usize).next_multiple_of(PAGE) as u64 - base as u64];
+        comm.bcast(&mut skip, 0)?;
+        // SAFETY: less than a page, which the window has to spare.
+        let base = unsafe { base.add(skip[0] as usize) };
+        if comm.rank() == 0 {
+            // SAFETY: the window is as long from here on, and the other ranks wait at the barrier.
+            unsafe { base.write_bytes(0, bytes) };
+        }
+        comm.barrier()?;
+        Ok(Window { raw, base, bytes })
+    }
+
+    /// Byte `at`.
+    #[inline]
+    pub fn at(&self, at: usize) -> *mut u8 {
+        debug_assert!(at < self.bytes);
+        // SAFETY: within the window.
+        unsafe { self.base.add(at) }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        let mut over = 0;
+        if call!(MPI_Finalized(&mut over)).is_ok() && over == 0 {
+            let _ = call!(MPI_Win_unlock_all(self.raw));
+            let _ = call!(MPI_Win_free(&mut self.raw));
+        }
+    }
+}
+
+/// Which way bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// From the other process.
+    Read,
+    /// To the other process.
+    Write,
+}
+
+/// Copies between `local` memory, which has room for so many bytes, and address `remote` of another process.
+#[cfg(target_os = "linux")]
+pub fn transfer(process: libc::pid_t, transfer: Transfer, local: *mut u8, remote: usize, bytes: usize) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let near = libc::iovec { iov_base: local.cast(), iov_len: bytes };
+    let far = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: bytes };
+    let (near, far) = (&raw const near, &raw const far);
+    // SAFETY: the near part is memory of this rank with room for so many bytes; the far one is checked by the system.
+    let done = unsafe {
+        match transfer {
+            Transfer::Read => libc::process_vm_readv(process, near, 1, far, 1, 0),
+            Transfer::Write => libc::process_vm_writev(process, near, 1, far, 1, 0),
+        }
+    };
+    if done == bytes as isize {
+        return Ok(());
+    }
+    let name = match transfer {
+        Transfer::Read => "process_vm_readv",
+        Transfer::Write => "process_vm_writev",
+    };
+    let why = match done {
+        -1 => std::io::Error::last_os_error().to_string(),
+        done => format!("{done} of {bytes} bytes"),
+    };
+    Err(Error::Measure(format!("{name}: {why}")))
+}
+
+/// Copies nothing.
+#[cfg(not(target_os = "linux"))]
+pub fn transfer(_: libc::pid_t, _: Transfer, _: *mut u8, _: usize, _: usize) -> Result<()> {
+    Err(Error::Measure("only Linux lets a process read another one's memory".to_owned()))
+}

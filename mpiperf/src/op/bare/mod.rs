@@ -1,0 +1,154 @@
+//! Operations by nothing but flags and copies, instead of an MPI library's: what they cost on this machine without messages, datatypes, communicators or a choice
+//! between ways.
+//!
+//! These are no collectives for a program: memory for whole messages of all ranks is there beforehand, contents are contiguous, and all ranks meet between two
+//! calls (where time is not taken). Flags and short contents share a cache line.
+
+mod meeting;
+mod ways;
+
+use std::os::raw::c_int;
+
+use crate::error::{Error, Result};
+use crate::mpi::Comm;
+use crate::node::{Transfer, transfer};
+
+use super::call::Target;
+use super::table::{Kind, Operation};
+use super::{Counts, Mode, Setting};
+use meeting::Meeting;
+
+/// How contents get from one rank to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Into shared memory and out of it. Whoever wants a reduction combines all operands.
+    Copies,
+    /// The same, but each rank combines a part of the operands, for all who want it.
+    Shares,
+    /// From the private memory of one to that of the other, by the system (`process_vm_readv`, `process_vm_writev`).
+    Direct,
+}
+
+impl Way {
+    /// What a row is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Copies => "bare copies",
+            Way::Shares => "bare copies, shared work",
+            Way::Direct => "bare direct copies",
+        }
+    }
+}
+
+/// The ways of an operation; none: there is no bare form.
+pub fn ways(kind: Kind) -> &'static [Way] {
+    match kind {
+        Kind::Barrier => &[Way::Copies],
+        Kind::Reduce | Kind::Allreduce => &[Way::Copies, Way::Shares],
+        Kind::Bcast
+        | Kind::Gather
+        | Kind::Gatherv
+        | Kind::Scatter
+        | Kind::Scatterv
+        | Kind::Allgather
+        | Kind::Allgatherv
+        | Kind::Alltoall
+        | Kind::Alltoallv => &[Way::Copies, Way::Direct],
+        _ => &[],
+    }
+}
+
+/// Refuses settings of which there is no bare form.
+pub fn check(operation: &Operation, setting: &Setting, derived: bool) -> Result<()> {
+    let name = operation.name;
+    let error = |text: &str| Err(Error::usage(format!("{name}: {text}")));
+    if operation.mode != Mode::Blocking || ways(operation.kind).is_empty() {
+        return error(
+            "has no bare form; barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall and the vector forms of the last \
+             four have",
+        );
+    }
+    if setting.in_place || setting.counts != Counts::Regular || derived {
+        return error("bare forms are not in place, with regular counts, of datatypes that are not derived");
+    }
+    if operation.reduces && setting.reduction == "affine" {
+        return error("bare forms combine in any order, which affine does not allow");
+    }
+    Ok(())
+}
+
+/// A bare form of one operation.
+pub struct Bare {
+    kind: Kind,
+    way: Way,
+    meeting: Meeting,
+    /// Bytes of a block, and of an element.
+    bytes: usize,
+    element: usize,
+    /// The processes of all ranks.
+    processes: Vec<libc::pid_t>,
+}
+
+impl Bare {
+    /// `bytes`: of a block, a multiple of those of an `element`; `crowded`: there are more ranks than cores. `None`: the way is not possible here. Collective.
+    pub fn new(comm: &Comm, kind: Kind, way: Way, bytes: usize, element: usize, crowded: bool) -> Result<Option<Bare>> {
+        let boxes = matches!(kind, Kind::Scatter | Kind::Scatterv | Kind::Alltoall | Kind::Alltoallv);
+        // Blocks that are read where they lie need no room.
+        let room = if way == Way::Direct { 0 } else { bytes };
+        let meeting = Meeting::new(comm, room, boxes, crowded)?;
+        let bare = {
+            let own = [u64::from(std::process::id())];
+            let processes = comm.allgather(&own)?.into_iter().map(|process| process as libc::pid_t).collect();
+            Bare { kind, way, meeting, bytes, element, processes }
+        };
+        if way != Way::Direct {
+            return Ok(Some(bare));
+        }
+        #[cfg(target_os = "linux")]
+        // SAFETY: numbers only; kernels without such a rule refuse the call, and it is not needed.
+        unsafe {
+            libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0)
+        };
+        let word = [7u64];
+        let places = comm.allgather(&[word.as_ptr() as u64])?;
+        let mut seen = [0u64];
+        let possible = bare.meeting.others().all(|rank| {
+            let read =
+                transfer(bare.processes[rank], Transfer::Read, seen.as_mut_ptr().cast(), places[rank] as usize, 8);
+            read.is_ok() && seen == word
+        });
+        let mut refused = [f64::from(u8::from(!possible))];
+        comm.max(&mut refused)?;
+        Ok((refused == [0.0]).then_some(bare))
+    }
+
+    /// Waits until no rank is in the call before.
+    pub fn ready(&self) {
+        self.meeting.next();
+    }
+
+    /// The call.
+    pub fn call(&self, to: &Target) -> Result<()> {
+        let place = ways::Place { bare: self, send: to.send.cast(), recv: to.recv.cast(), root: to.root as usize, to };
+        match self.way {
+            Way::Direct => return place.directly(),
+            Way::Shares => return place.share_work(),
+            Way::Copies => {}
+        }
+        match self.kind {
+            Kind::Barrier => place.barrier(),
+            Kind::Bcast => place.bcast(),
+            Kind::Gather | Kind::Gatherv => place.gather(),
+            Kind::Scatter | Kind::Scatterv => place.scatter(),
+            Kind::Allgather | Kind::Allgatherv => place.allgather(),
+            Kind::Alltoall | Kind::Alltoallv => place.alltoall(),
+            _ => return place.reduce(),
+        }
+        Ok(())
+    }
+
+    /// Elements in so many bytes.
+    fn elements(&self, bytes: usize) -> c_int {
+        (bytes / self.element) as c_int
+    }
+}
