@@ -9,7 +9,7 @@ use crate::mpi::{Comm, ffi};
 /// Pages are this long, or a multiple of it.
 pub const PAGE: usize = 4096;
 
-/// Shared memory of all processes of a communicator, full of zeros at first.
+/// Shared memory of all processes of a communicator, full of zeros at first. Each process has touched its part of it: as many bytes as each other, in their order.
 pub struct Window {
     raw: ffi::MPI_Win,
     base: *mut u8,
@@ -34,10 +34,10 @@ impl Window {
         comm.bcast(&mut skip, 0)?;
         // SAFETY: less than a page, which the window has to spare.
         let base = unsafe { base.add(skip[0] as usize) };
-        if comm.rank() == 0 {
-            // SAFETY: the window is as long from here on, and the other ranks wait at the barrier.
-            unsafe { base.write_bytes(0, bytes) };
-        }
+        // Each its part, which then lies on its node of memory.
+        let [from, to] = [0, 1].map(|i| bytes * (comm.rank() + i) / comm.size());
+        // SAFETY: the window is as long from here on; whoever uses it waits at the barrier first.
+        unsafe { base.add(from).write_bytes(0, to - from) };
         comm.barrier()?;
         Ok(Window { raw, base, bytes })
     }

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, enough, on_rank_0};
 use super::options::{Beside, Files, How, What};
-use super::run::try_out;
+use super::run::{try_out, try_out_bare};
 use super::values::percent;
 use crate::clock::Timer;
 use crate::error::{Error, Result};
@@ -96,12 +96,17 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     args.beside.check(&settings)?;
     if args.bare {
         settings.iter().try_for_each(|setting| op::bare_ways(setting).map(drop))?;
+        if comm.node()?.size() < comm.size() {
+            return Err(Error::usage("--bare wants all processes on one node: flags and copies are in shared memory"));
+        }
+        op::bare::admit();
     }
     let mut plan = args.how.plan(comm)?;
     // The time limit is of the case, with all its setups.
     plan.budget /= f64::from(args.setups);
     comm.agree(components(args))?;
     try_out(&variant(comm, &args.a)?, &settings)?;
+    try_out_bare(comm, if args.bare { &settings } else { &[] })?;
     let files = &args.files;
     let mut output = on_rank_0(comm, || {
         Output::open(files.csv.as_deref(), files.json.as_deref(), Kind::Comparisons, settings.len())
@@ -124,8 +129,11 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
         let others: Vec<(Comparison, Row)> = std::iter::once((comparison, b)).chain(bare).collect();
         let written = output.as_mut().map_or(Ok(()), |output| {
             let (about, arrival) = (&bench.about, bench.arrival.as_str());
-            let line = |(comparison, row): &(Comparison, Row)| compare_row(comparison, &a, row, args.beside.overlap);
-            let lines: Vec<String> = others.iter().map(line).collect();
+            let line = |(i, (comparison, row)): (usize, &(Comparison, Row))| {
+                let line = compare_row(comparison, &a, row, args.beside.overlap);
+                if i == 0 { line } else { format!("{line}; {}", comparison.b) }
+            };
+            let lines: Vec<String> = others.iter().enumerate().map(line).collect();
             output.done(&lines.join("\n"), |csv| {
                 others.iter().try_for_each(|(comparison, row)| csv.comparison(about, arrival, comparison, &a, row))
             })
@@ -217,8 +225,8 @@ fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String; 2]) 
         notes,
     };
     let comparison = Comparison { overlap, ..against(&labels[1], ratio, summed_up(notes, args.setups)) };
-    let named = |(row, ratio): (Row, _)| (against(&row.label, ratio, vec![row.label.clone()]), row);
-    Ok(Found { comparison, rows, bare: bare.into_iter().map(named).collect() })
+    let bare = bare.into_iter().map(|(row, ratio)| (against(&row.label, ratio, vec![]), row)).collect();
+    Ok(Found { comparison, rows, bare })
 }
 
 /// What all setups of one setting gave.

@@ -98,6 +98,18 @@ pub fn try_out(comm: &Comm, settings: &[Setting]) -> Result<()> {
     Ok(())
 }
 
+/// The same of bare ways. Collective.
+pub fn try_out_bare(comm: &Comm, settings: &[Setting]) -> Result<()> {
+    for (i, setting) in settings.iter().enumerate() {
+        if settings.get(i + 1).is_none_or(|next| next.operation != setting.operation) {
+            for way in op::bare_ways(setting)? {
+                op::make_bare(comm, setting, *way, true)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Measures one case, and adds what that gives to what earlier passes gave. Collective.
 fn gather(so_far: &mut Outcome, bench: &mut Bench, measured: &Comm, setting: &Setting) -> Result<()> {
     let mut cases = [op::make(measured, setting)?];

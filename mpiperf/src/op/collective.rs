@@ -231,7 +231,7 @@ impl Case for Collective {
             self.initialise(set, root)?;
         }
         if let Some(bare) = &self.bare {
-            bare.ready();
+            bare.ready()?;
         }
         Ok(())
     }

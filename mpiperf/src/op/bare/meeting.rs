@@ -3,10 +3,13 @@
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::error::Result;
 use crate::mpi::Comm;
 use crate::node::{PAGE, Window};
+
+use super::super::memory;
 
 /// Bytes from one line to the next: two cache lines, since processors fetch them in pairs.
 const APART: usize = 128;
@@ -18,6 +21,8 @@ const PIECE: usize = 16 << 10;
 const LOOKS: u32 = 2;
 /// The same where each rank has a core.
 const PATIENCE: u32 = 1 << 16;
+/// Sleep between two looks before a call where ranks share cores: others are in calls whose time is taken.
+const NAP: Duration = Duration::from_micros(50);
 
 /// A line of a rank's. Only that rank writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +42,7 @@ pub enum Line {
 /// The meeting place of the ranks of one case.
 pub struct Meeting {
     window: Window,
+    comm: Comm,
     /// This rank.
     pub me: usize,
     /// The number of ranks.
@@ -54,19 +60,29 @@ pub struct Meeting {
 impl Meeting {
     /// For messages of `bytes` each; `boxes`: with other contents for each other rank. Collective.
     pub fn new(comm: &Comm, bytes: usize, boxes: bool, crowded: bool) -> Result<Meeting> {
-        let (me, size) = (comm.rank(), comm.size());
-        let window = Window::new(comm, size * stride(size, bytes, boxes))?;
-        Ok(Meeting { window, me, size, bytes, boxes, crowded, call: Cell::new(0) })
+        let (me, size, each) = (comm.rank(), comm.size(), stride(comm.size(), bytes, boxes));
+        memory::enough(comm, each, "bare copies want memory for whole messages; take smaller messages or fewer ranks")?;
+        let window = Window::new(comm, size * each)?;
+        let comm = Comm::from_raw(comm.raw(), false)?;
+        Ok(Meeting { window, comm, me, size, bytes, boxes, crowded, call: Cell::new(0) })
     }
 
-    /// Begins the next call, when the one before is over for all ranks, so that nothing is written that somebody still reads.
-    pub fn next(&self) {
-        let call = self.call.get();
+    /// Begins the next call, when the one before is over for all ranks, so that nothing is written that somebody still reads. No time is taken of this: meanwhile MPI goes on, which others may
+    /// still wait for, and a core that others may want is not kept busy.
+    pub fn next(&self) -> Result<()> {
+        let number = self.number(0);
         self.raise(Line::Over);
         for rank in self.others() {
-            self.wait(rank, Line::Over, call * self.steps() + 1);
+            // SYNC(the other rank's reads are over): pairs with the Release in `publish`.
+            while self.flag(rank, Line::Over).load(Ordering::Acquire) < number {
+                self.comm.arrived(rank, 0)?;
+                if self.crowded {
+                    std::thread::sleep(NAP);
+                }
+            }
         }
-        self.call.set(call + 1);
+        self.call.set(self.call.get() + 1);
+        Ok(())
     }
 
     /// The other ranks, from the next one on.
@@ -139,24 +155,11 @@ impl Meeting {
         if self.bytes <= CONTENTS {
             return self.line(rank, line);
         }
-        let area = match line {
-            Line::Made => 1,
-            Line::To(to) if self.boxes => 2 + to,
-            _ => 0,
-        };
-        let at = header(self.size) + area * area_of(self.bytes);
-        self.window.at(rank * stride(self.size, self.bytes, self.boxes) + at)
+        self.window.at(rank * stride(self.size, self.bytes, self.boxes) + area_at(self.size, self.bytes, line))
     }
 
     fn line(&self, rank: usize, line: Line) -> *mut u8 {
-        let i = match line {
-            Line::Over => 0,
-            Line::All => 1,
-            Line::Made => 2,
-            Line::Read => 3,
-            Line::To(to) => 4 + to,
-        };
-        self.window.at(rank * stride(self.size, self.bytes, self.boxes) + i * APART)
+        self.window.at(rank * stride(self.size, self.bytes, self.boxes) + line_at(line))
     }
 
     fn flag(&self, rank: usize, line: Line) -> &AtomicU64 {
@@ -198,6 +201,28 @@ impl Meeting {
     }
 }
 
+/// Where a line is in what a rank has.
+fn line_at(line: Line) -> usize {
+    APART
+        * match line {
+            Line::Over => 0,
+            Line::All => 1,
+            Line::Made => 2,
+            Line::Read => 3,
+            Line::To(to) => 4 + to,
+        }
+}
+
+/// Where the contents of a line are, if they are not in it.
+fn area_at(size: usize, bytes: usize, line: Line) -> usize {
+    let area = match line {
+        Line::Made => 1,
+        Line::To(to) => 2 + to,
+        Line::All | Line::Over | Line::Read => 0,
+    };
+    header(size) + area * area_of(bytes)
+}
+
 /// Bytes of a rank's lines.
 fn header(size: usize) -> usize {
     ((4 + size) * APART).next_multiple_of(PAGE)
@@ -219,13 +244,21 @@ mod tests {
 
     #[test]
     fn lines_and_areas_of_a_rank_do_not_overlap() {
-        for size in [2, 8, 100] {
-            assert!((4 + size) * APART <= header(size));
-            for bytes in [0, 56, 57, 4097, 1 << 20] {
-                assert!(bytes <= area_of(bytes).max(CONTENTS));
-                assert_eq!(stride(size, bytes, true) - header(size), (2 + size) * area_of(bytes));
+        for (size, bytes, boxes) in [2, 8, 100].iter().flat_map(|size| {
+            [0, 56, 57, 4097, 1 << 20].iter().flat_map(move |bytes| [(*size, *bytes, false), (*size, *bytes, true)])
+        }) {
+            let to = |rank| Line::To(rank);
+            let lines = [Line::Over, Line::All, Line::Made, Line::Read].into_iter().chain((0..size).map(to));
+            let mut used: Vec<(usize, usize)> =
+                lines.map(|line| (line_at(line), line_at(line) + CONTENTS + size_of::<u64>())).collect();
+            if bytes > CONTENTS {
+                let boxed = (0..if boxes { size } else { 0 }).map(to);
+                let areas = [Line::All, Line::Made].into_iter().chain(boxed).map(|line| area_at(size, bytes, line));
+                used.extend(areas.map(|at| (at, at + bytes)));
             }
+            used.sort_unstable();
+            assert!(used.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{size} ranks, {bytes} bytes");
+            assert!(used.iter().all(|(_, end)| *end <= stride(size, bytes, boxes)), "{size} ranks, {bytes} bytes");
         }
-        assert!(CONTENTS + size_of::<u64>() <= APART);
     }
 }

@@ -1,8 +1,8 @@
-//! Operations by nothing but flags and copies, instead of an MPI library's: what they cost on this machine without messages, datatypes, communicators or a choice
-//! between ways.
+//! Operations by nothing but flags and copies, and `MPI_Reduce_local` where there is something to combine, instead of an MPI library's: what they cost on this machine
+//! without messages, communicators or a choice between ways.
 //!
-//! These are no collectives for a program: memory for whole messages of all ranks is there beforehand, contents are contiguous, and all ranks meet between two
-//! calls (where time is not taken). Flags and short contents share a cache line.
+//! These are no collectives for a program: memory for whole messages of all ranks is there beforehand, contents are contiguous, and all ranks meet before each
+//! call (where time is not taken; so `prepare` of such a case is collective, and to be called once for each call). Flags and short contents share a cache line.
 
 mod meeting;
 mod ways;
@@ -68,13 +68,22 @@ pub fn check(operation: &Operation, setting: &Setting, derived: bool) -> Result<
              four have",
         );
     }
-    if setting.in_place || setting.counts != Counts::Regular || derived {
-        return error("bare forms are not in place, with regular counts, of datatypes that are not derived");
-    }
     if operation.reduces && setting.reduction == "affine" {
         return error("bare forms combine in any order, which affine does not allow");
     }
+    if setting.in_place || setting.counts != Counts::Regular || derived {
+        return error("there are bare forms of regular counts of a basic datatype only, and not in place");
+    }
     Ok(())
+}
+
+/// Lets other processes read and write this one's memory where the system allows that only to those who are named: for all variants alike, so before any of them.
+pub fn admit() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: numbers only; kernels without such a rule refuse the call, and it is not needed.
+    unsafe {
+        libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0)
+    };
 }
 
 /// A bare form of one operation.
@@ -104,27 +113,24 @@ impl Bare {
         if way != Way::Direct {
             return Ok(Some(bare));
         }
-        #[cfg(target_os = "linux")]
-        // SAFETY: numbers only; kernels without such a rule refuse the call, and it is not needed.
-        unsafe {
-            libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0)
-        };
-        let word = [7u64];
-        let places = comm.allgather(&[word.as_ptr() as u64])?;
+        let mut word = [7u64];
+        let places = comm.allgather(&[word.as_mut_ptr() as u64])?;
         let mut seen = [0u64];
+        let place = seen.as_mut_ptr().cast();
+        // What is written is what has been read.
         let possible = bare.meeting.others().all(|rank| {
-            let read =
-                transfer(bare.processes[rank], Transfer::Read, seen.as_mut_ptr().cast(), places[rank] as usize, 8);
-            read.is_ok() && seen == word
+            let done = |way| transfer(bare.processes[rank], way, place, places[rank] as usize, 8).is_ok();
+            done(Transfer::Read) && done(Transfer::Write)
         });
+        let possible = possible && std::hint::black_box(&seen) == &[7];
         let mut refused = [f64::from(u8::from(!possible))];
         comm.max(&mut refused)?;
         Ok((refused == [0.0]).then_some(bare))
     }
 
     /// Waits until no rank is in the call before.
-    pub fn ready(&self) {
-        self.meeting.next();
+    pub fn ready(&self) -> Result<()> {
+        self.meeting.next()
     }
 
     /// The call.
