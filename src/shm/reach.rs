@@ -12,6 +12,9 @@ use std::task::{Context, Poll};
 /// Vain polls of one wait between two looks at whether processes are alive.
 pub(super) const PATIENCE: u32 = 2048;
 
+/// Looks at a short message's word without a pause between them: with pauses (25 ns) a Bcast of 8 to 64 B between two cores took 3 to 8 % longer.
+const HURRIED: u32 = 40;
+
 /// Waits until a word has come to a target; then tells what it has come to.
 pub struct Reach<'t> {
     team: &'t Team,
@@ -77,6 +80,8 @@ impl<'t> Reach<'t> {
     #[inline(always)]
     pub(super) fn look(&self) -> Option<u64> {
         let mut left = self.looks;
+        // In the beginning a short pause would be too long; whoever is about to give the core away, or takes lines away from their writer, pauses.
+        let hurried = if self.looks > HURRIED && self.lines == 0 { self.looks - HURRIED } else { u32::MAX };
         loop {
             if self.lines > 0 {
                 (0..self.lines).for_each(|i| cache::bring(self.first.wrapping_add(i as usize * 64)));
@@ -90,7 +95,9 @@ impl<'t> Reach<'t> {
             if left == 0 {
                 return None;
             }
-            std::hint::spin_loop();
+            if left < hurried {
+                std::hint::spin_loop();
+            }
         }
     }
 

@@ -88,6 +88,13 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
         self.team.turn(0, 0, self.needs_queue(len))
     }
 
+    /// Counts a blocking operation that is done already.
+    #[inline(always)]
+    fn done(self) -> i32 {
+        counters::handled(self.kind, Mode::Blocking);
+        0
+    }
+
     /// Does a blocking operation.
     #[inline(always)]
     fn finish(self, future: impl Future<Output = Result<()>>) -> Option<i32> {
@@ -153,6 +160,13 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
                 // SAFETY: significant, so live by the caller's promise.
                 let data = unsafe { self.stream(&call.recv) }?;
                 let (root, zero_copy) = (call.root as usize, self.zero_copy().bcast);
+                if BLOCKING {
+                    let turn = self.turn(data.len())?;
+                    return match op::bcast::at_once(turn, root, &data, zero_copy) {
+                        None => Some(self.done()),
+                        Some(turn) => self.finish(op::bcast::bcast(turn, root, &data, zero_copy)),
+                    };
+                }
                 go!(self, data.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))
             }
             // SAFETY: by the caller's promise.

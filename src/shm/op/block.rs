@@ -1,6 +1,7 @@
 //! Blocks of members: which part of the user's data goes to, or comes from, whom.
 
 use crate::endpoint::{Blocks, Result, Span, Stream};
+use crate::shm::copy;
 use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
@@ -111,7 +112,7 @@ pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T)
     match (from.direct(), to.direct()) {
         // SAFETY: who made the spans promised valid memory; they may be one and the same.
         (Some(source), Some(target)) => unsafe {
-            std::ptr::copy(source.slice(0..len).ptr(), target.slice(0..len).ptr(), len);
+            copy::within(source.slice(0..len).ptr(), target.slice(0..len).ptr(), len);
             Ok(())
         },
         (None, Some(target)) => from.pack(0, target.slice(0..len)),

@@ -80,9 +80,7 @@ pub(super) unsafe fn fold<C: Combine>(
     // SAFETY: by the caller's promise.
     unsafe {
         if members == 1 {
-            if !std::ptr::eq(out, operand(0)) {
-                copy::bytes(operand(0), out, count * op.size());
-            }
+            copy::within(operand(0), out, count * op.size());
             return;
         }
         op.reduce_into(operand(members - 2), operand(members - 1), out, count);

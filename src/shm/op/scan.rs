@@ -77,7 +77,7 @@ async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span,
             match (exclusive, me) {
                 (true, 0) => {}
                 (true, _) => copy::read(to, turn.slot(me - 1, step), bytes, false),
-                (false, 0) => std::ptr::copy(from, to, bytes),
+                (false, 0) => copy::within(from, to, bytes),
                 (false, _) if me < last => copy::read(to, turn.slot(me, step), bytes, false),
                 (false, _) => {
                     let before = turn.slot(me - 1, step);
