@@ -254,6 +254,9 @@ impl Case for Collective {
     }
 
     fn verify(&mut self) -> Result<()> {
+        if let Some(bare) = &self.bare {
+            bare.over();
+        }
         let Some(call) = self.call.filter(|_| self.setting.verify) else { return Ok(()) };
         let (is_root, root, inputs) = self.contents(call);
         let contents = Contents { inputs, root, layout: &self.layout };

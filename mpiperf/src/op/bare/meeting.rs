@@ -67,11 +67,17 @@ impl Meeting {
         Ok(Meeting { window, comm, me, size, bytes, boxes, crowded, call: Cell::new(0) })
     }
 
+    /// Says that the call is over for this rank: as soon as no time is taken any more, so that as a rule nobody waits in [`next`](Meeting::next), and ranks wait for the next call's
+    /// moment as they do before calls of MPI. (Who has just slept is preferred where ranks share cores.)
+    pub fn over(&self) {
+        self.raise(Line::Over);
+    }
+
     /// Begins the next call, when the one before is over for all ranks, so that nothing is written that somebody still reads. No time is taken of this: meanwhile MPI goes on, which others may
     /// still wait for, and a core that others may want is not kept busy.
     pub fn next(&self) -> Result<()> {
         let number = self.number(0);
-        self.raise(Line::Over);
+        self.over();
         for rank in self.others() {
             // SYNC(the other rank's reads are over): pairs with the Release in `publish`.
             while self.flag(rank, Line::Over).load(Ordering::Acquire) < number {

@@ -133,6 +133,11 @@ impl Bare {
         self.meeting.next()
     }
 
+    /// After the call, when its time has been taken.
+    pub fn over(&self) {
+        self.meeting.over();
+    }
+
     /// The call.
     pub fn call(&self, to: &Target) -> Result<()> {
         let place = ways::Place { bare: self, send: to.send.cast(), recv: to.recv.cast(), root: to.root as usize, to };
