@@ -49,7 +49,7 @@ pub unsafe fn bytes(from: *const u8, to: *mut u8, len: usize) {
 /// As [`bytes`], between places that may overlap, or be one and the same.
 ///
 /// # Safety
-/// Both are valid for so many bytes, and nobody else accesses them meanwhile.
+/// Both are valid for so many bytes; nobody writes to `from`, or accesses `to`, meanwhile.
 #[inline(always)]
 pub unsafe fn within(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: by the caller's promise.
@@ -62,7 +62,7 @@ pub unsafe fn within(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// So many bytes glibc copies by vectors, and more than `REP_MOVSB_UP_TO` otherwise again, on those processors.
+/// So many bytes glibc copies by vectors, and more than `REP_MOVSB_UP_TO` otherwise again, on those processors (from the size of the second cache on, which is half a MiB or one).
 const VECTORS_UP_TO: usize = 2048;
 const REP_MOVSB_UP_TO: usize = 1 << 20;
 

@@ -194,7 +194,7 @@ pub fn make(comm: &Comm, setting: &Setting) -> Result<Box<dyn Case>> {
     make_beside(comm, &comm.dup()?, setting)
 }
 
-/// As [`make`], but the call is made by a [bare] way instead of MPI's function; `crowded`: there are more ranks than cores. `None`: the way is not possible here. Collective.
+/// As [`make`], but the call is made by a [bare] way instead of MPI's function; `crowded`: there are more ranks than cores. `None`: the way is not possible here. Collective; `comm` must outlive the case.
 pub fn make_bare(comm: &Comm, setting: &Setting, way: bare::Way, crowded: bool) -> Result<Option<Box<dyn Case>>> {
     let operation = find(&setting.operation)?;
     let case = collective::Collective::new(comm, comm, operation, setting)?;

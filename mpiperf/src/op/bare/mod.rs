@@ -1,8 +1,8 @@
 //! Operations by nothing but flags and copies, and `MPI_Reduce_local` where there is something to combine, instead of an MPI library's: what they cost on this machine
 //! without messages, communicators or a choice between ways.
 //!
-//! These are no collectives for a program: memory for whole messages of all ranks is there beforehand, contents are contiguous, and all ranks meet before each
-//! call (where time is not taken; so `prepare` of such a case is collective, and to be called once for each call). Flags and short contents share a cache line.
+//! These are no collectives for a program: memory for whole messages of all ranks is there beforehand, contents are contiguous, and a call begins when all ranks are out of the
+//! one before (where time is not taken; so `prepare` of such a case is collective, and to be called once for each call). Flags and short contents share a cache line.
 
 mod meeting;
 mod ways;
@@ -116,13 +116,13 @@ impl Bare {
         let mut word = [7u64];
         let places = comm.allgather(&[word.as_mut_ptr() as u64])?;
         let mut seen = [0u64];
-        let place = seen.as_mut_ptr().cast();
         // What is written is what has been read.
         let possible = bare.meeting.others().all(|rank| {
+            seen = [0];
+            let place = std::hint::black_box(seen.as_mut_ptr()).cast();
             let done = |way| transfer(bare.processes[rank], way, place, places[rank] as usize, 8).is_ok();
-            done(Transfer::Read) && done(Transfer::Write)
+            done(Transfer::Read) && std::hint::black_box(seen) == [7] && done(Transfer::Write)
         });
-        let possible = possible && std::hint::black_box(&seen) == &[7];
         let mut refused = [f64::from(u8::from(!possible))];
         comm.max(&mut refused)?;
         Ok((refused == [0.0]).then_some(bare))
