@@ -22,7 +22,7 @@ const FROM: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
 /// An advantage: this part of the other's time, in percent, for each of [`SIZES`]. Less than all of it counts, above all of short messages: a program's calls find other
 /// things in the caches, and messages through the queue took longer here than in calls as long as this was measured a few times, with buffers 16 bytes behind the beginning of a page.
 const PERCENT: [u64; 3] = [65, 80, 90];
-/// Blocks of an exchange that are too long for a core's cache.
+/// Blocks of an exchange that are too long for a core's cache: on all machines that were measured reading them is as fast as the queue, or faster.
 const LONG: usize = 512 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -137,10 +137,7 @@ impl Rates {
             let longest = (0..SIZES.len()).rev().take_while(|&i| wins(i));
             longest.last().map_or(usize::MAX, |i| FROM[i])
         };
-        let exchange = match pick(None, |queue, _, _| queue * 5 / 4) {
-            usize::MAX if pick(None, |queue, _, _| 2 * queue) < usize::MAX => LONG,
-            bytes => bytes,
-        };
+        let exchange = pick(None, |queue, _, _| queue * 5 / 4).min(LONG);
         Thresholds {
             bcast: pick(Some(Root::Idle), |queue, _, _| queue),
             gather: pick(Some(Root::HasOwn), |queue, _, _| queue),
@@ -223,10 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_with_fast_caches_uses_the_queue_only() {
+    fn a_machine_with_fast_caches_reads_long_blocks_of_exchanges_only() {
         let fetch = [3_000, 8_000, 24_000];
         let rates = Rates { queue: [1_100, 2_500, 8_000], fetch, divided: fetch, copy: [500, 1_900, 7_500] };
-        assert_eq!(rates.thresholds(2), Thresholds::all(usize::MAX).into());
+        let long = Thresholds { allgather: LONG, alltoall: LONG, ..Thresholds::all(usize::MAX) };
+        assert_eq!(rates.thresholds(2), long.into());
     }
 
     #[test]
