@@ -4,7 +4,6 @@ use super::data::{Affine, bytes, elements, stream};
 use coll_rust::endpoint::Stream;
 use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::op;
-use coll_rust::shm::op::bcast::Tried;
 use coll_rust::shm::op::neighbor::Edges;
 use coll_rust::shm::team::Team;
 use coll_rust::shm::turn::Turn;
@@ -114,15 +113,12 @@ async fn bcast(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
     let zero_copy = threshold(common);
     let data = if me == root { stream(&expected, own) } else { stream(&vec![0; expected.len()], own) };
     // Either way, also where members take different ones.
-    let plain = data.direct().filter(|_| own.chance(128));
-    let tried = match plain {
+    let left = match data.direct().filter(|_| own.chance(128)) {
         Some(plain) => op::bcast::at_once(turn, root, &plain, zero_copy),
-        None => Tried::Not(turn),
+        None => Some(turn),
     };
-    match tried {
-        Tried::Done => {}
-        Tried::Not(turn) => op::bcast::bcast(turn, root, &data, zero_copy).await.unwrap(),
-        Tried::Late(turn, late) => op::bcast::receive_late(turn, root, &plain.unwrap(), late).await.unwrap(),
+    if let Some(turn) = left {
+        op::bcast::bcast(turn, root, &data, zero_copy).await.unwrap();
     }
     assert!(data.contents() == expected && data.gaps_intact(), "call {id}: member {me}");
 }

@@ -12,7 +12,6 @@ use crate::ffi::kind::{Kind, Mode};
 use crate::ffi::neighbor::has_equal_blocks;
 use crate::ffi::{blocking, counters, operation};
 use crate::shm::op;
-use crate::shm::op::bcast::Tried;
 use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
@@ -164,9 +163,8 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
                 if BLOCKING {
                     let turn = self.turn(data.len())?;
                     return match op::bcast::at_once(turn, root, &data, zero_copy) {
-                        Tried::Done => Some(self.done()),
-                        Tried::Not(turn) => self.finish(op::bcast::bcast(turn, root, &data, zero_copy)),
-                        Tried::Late(turn, late) => self.finish(op::bcast::receive_late(turn, root, &data, late)),
+                        None => Some(self.done()),
+                        Some(turn) => self.finish(op::bcast::bcast(turn, root, &data, zero_copy)),
                     };
                 }
                 go!(self, data.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))

@@ -9,7 +9,6 @@ use super::{announce, announced, expose, is_short};
 use crate::endpoint::{Result, Span, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::reach::Reach;
 use crate::shm::turn::Turn;
 
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
@@ -58,49 +57,30 @@ pub fn bcast_by<S: Stream + ?Sized>(
     }
 }
 
-/// What became of a broadcast that was tried [at once](at_once).
-pub enum Tried<'t> {
-    /// It is done.
-    Done,
-    /// Nothing has been done.
-    Not(Turn<'t>),
-    /// The root is late: what is left is to [receive](receive_late).
-    Late(Turn<'t>, Reach<'t>),
-}
-
-/// Broadcasts plain `data` at once, if they are short, and nobody is waited for longer than some looks take: without a future, which takes 90 of 440 instructions.
+/// Broadcasts plain `data` at once, if they are short, and nobody is waited for longer than some looks take: without a future, which takes 90 of 440 instructions. `None`: done; else the turn, of
+/// which nothing is done.
 #[inline(always)]
-pub fn at_once<'t>(turn: Turn<'t>, root: Member, data: &Span, zero_copy: usize) -> Tried<'t> {
+pub fn at_once<'t>(turn: Turn<'t>, root: Member, data: &Span, zero_copy: usize) -> Option<Turn<'t>> {
     let len = data.len();
-    // Where processes take turns, a reader's future looks as often as is worth it.
-    if !is_short(&turn, len, zero_copy) || (turn.me() != root && turn.team().config().waiting.crowded) {
-        return Tried::Not(turn);
+    if !is_short(&turn, len, zero_copy) {
+        return Some(turn);
     }
     if turn.me() == root {
-        // SAFETY: free where it is not taken.
-        if turn.line_taken().is_some() || unsafe { put(&turn, data) }.is_err() {
-            return Tried::Not(turn);
+        if turn.line_taken().is_some() {
+            return Some(turn);
         }
+        // SAFETY: free; plain data cannot fail.
+        let _ = unsafe { put(&turn, data) };
     } else {
-        if let Some(late) = turn.wrote_room(root, len).late() {
-            return Tried::Late(turn, late);
+        // Where processes take turns, the future looks as often as is worth it. (To hand over a wait that was begun, so that nobody looks twice as long, takes 40 instructions more.)
+        if turn.team().config().waiting.crowded || turn.wrote_room(root, len).late().is_some() {
+            return Some(turn);
         }
-        // SAFETY: published.
-        if unsafe { take(&turn, root, data) }.is_err() {
-            return Tried::Not(turn);
-        }
+        // SAFETY: published; as above.
+        let _ = unsafe { take(&turn, root, data) };
     }
     turn.finish();
-    Tried::Done
-}
-
-/// Receives short data of a root that was late.
-pub async fn receive_late(turn: Turn<'_>, root: Member, data: &Span, late: Reach<'_>) -> Result<()> {
-    late.await?;
-    // SAFETY: published.
-    unsafe { take(&turn, root, data) }?;
-    turn.finish();
-    Ok(())
+    None
 }
 
 /// Publishes short data.
