@@ -90,24 +90,22 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
 
 /// Makes the largest case of each operation once, so that what cannot be made is known before anything is measured. Collective.
 pub fn try_out(comm: &Comm, settings: &[Setting]) -> Result<()> {
-    for (i, setting) in settings.iter().enumerate() {
-        if settings.get(i + 1).is_none_or(|next| next.operation != setting.operation) {
-            op::make(comm, setting)?;
+    largest(settings).try_for_each(|setting| op::make(comm, setting).map(drop))
+}
+
+/// The same of bare ways. Collective.
+pub fn try_out_bare(comm: &Comm, settings: &[Setting]) -> Result<()> {
+    for setting in largest(settings) {
+        for way in op::bare_ways(setting)? {
+            op::make_bare(comm, setting, *way, true)?;
         }
     }
     Ok(())
 }
 
-/// The same of bare ways. Collective.
-pub fn try_out_bare(comm: &Comm, settings: &[Setting]) -> Result<()> {
-    for (i, setting) in settings.iter().enumerate() {
-        if settings.get(i + 1).is_none_or(|next| next.operation != setting.operation) {
-            for way in op::bare_ways(setting)? {
-                op::make_bare(comm, setting, *way, true)?;
-            }
-        }
-    }
-    Ok(())
+/// The last setting of each operation.
+fn largest(settings: &[Setting]) -> impl Iterator<Item = &Setting> {
+    settings.chunk_by(|one, next| one.operation == next.operation).filter_map(|same| same.last())
 }
 
 /// Measures one case, and adds what that gives to what earlier passes gave. Collective.
