@@ -22,7 +22,7 @@ const FROM: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
 /// An advantage: this part of the other's time, in percent, for each of [`SIZES`]. Less than all of it counts, above all of short messages: a program's calls find other
 /// things in the caches, and messages through the queue took longer here than in calls as long as this was measured a few times, with buffers 16 bytes behind the beginning of a page.
 const PERCENT: [u64; 3] = [65, 80, 90];
-/// Blocks of an exchange that are too long for a core's cache: on all machines that were measured reading them is as fast as the queue, or faster.
+/// Blocks of an exchange that are too long for a core's cache: on all machines that were measured reading them is about as fast as the queue, or faster.
 const LONG: usize = 512 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;

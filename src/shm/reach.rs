@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 /// Vain polls of one wait between two looks at whether processes are alive.
 pub(super) const PATIENCE: u32 = 2048;
 
-/// So many first looks of each blocking poll that brings no contents come without a pause between them: with pauses (25 ns) a Bcast of 8 to 64 B between two cores took 3 to 8 % longer.
+/// So many first looks of each blocking poll that brings no contents come without a pause between them: with pauses (25 ns) a Bcast of 8 to 64 B between two cores took 4 to 8 % longer.
 const HURRIED: u32 = 40;
 
 /// Waits until a word has come to a target; then tells what it has come to.

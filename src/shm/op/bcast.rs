@@ -72,7 +72,7 @@ pub fn at_once<'t>(turn: Turn<'t>, root: Member, data: &Span, zero_copy: usize) 
         // SAFETY: free; plain data cannot fail.
         let _ = unsafe { put(&turn, data) };
     } else {
-        // Where processes take turns, the future looks as often as is worth it. (To hand over a wait that was begun, so that nobody looks twice as long, takes 40 instructions more.)
+        // Where processes take turns, the future looks as often as is worth it. (To hand over a wait that was begun, so that nobody looks twice as long, takes some 20 instructions more.)
         if turn.team().config().waiting.crowded || turn.wrote_room(root, len).late().is_some() {
             return Some(turn);
         }
