@@ -13,6 +13,10 @@ use super::team::Slot;
 use crate::endpoint::Result;
 use crate::shm::drive::{self, Around};
 use crate::shm::team::Team;
+use crate::shm::turn::waits::Runs;
+use crate::sync::wait::Patience;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
@@ -27,6 +31,17 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
         return code;
     }
     // SAFETY: as above.
+    unsafe { otherwise(comm, call) }
+}
+
+/// As [`block_on`], of whatever is not [`quick`]. Cold: whatever decides in there leads to the short way.
+///
+/// # Safety
+/// As for [`Call::new`](super::call::Call::new).
+#[cold]
+#[inline(never)]
+unsafe fn otherwise(comm: &Arc<Comm>, call: &cr_call) -> i32 {
+    // SAFETY: by the caller's promise.
     if let Some(code) = unsafe { neighbor::quick::quick(comm, call) } {
         return code;
     }
@@ -64,14 +79,44 @@ unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call) -> i32 {
         .map_or_else(operation::code, |()| 0)
 }
 
-/// Runs a future to its end on the caller's stack. The outermost caller makes progress, nobody else. `team`: the one that the future
+/// Runs a future to its end on the caller's stack. Who waits makes progress: this, or [`InTeam`] within an operation that is polled here. `team`: the one that the future
 /// may wait in.
 #[inline(always)]
 pub fn drive<'t>(
     future: Pin<&mut impl Future<Output = Result<()>>>,
     team: impl Fn() -> Option<&'t Team>,
 ) -> Result<()> {
-    drive::drive(future, team, OpenMpi)
+    drive::drive(future, team, OpenMpi, &mut Patience::default())
+}
+
+/// Runs an operation in a team that [`Blocks`](crate::shm::turn::waits::Blocks) as [`InTeam`] does, so that it is over when it has been polled once. (That it goes through `drive` makes the compiler take
+/// it in here: something polled in a loop counts as worth it.)
+#[inline(always)]
+pub fn finish(operation: impl Future<Output = Result<()>>, team: &Team) -> Result<()> {
+    // What is over, or has panicked, has nothing left to drop, which the compiler cannot know.
+    let mut operation = ManuallyDrop::new(operation);
+    // SAFETY: it stays where it is until it is over, which it is in the first poll: it is not left alone while it is suspended.
+    let operation = unsafe { Pin::new_unchecked(&mut *operation) };
+    drive(operation, || Some(team))
+}
+
+/// Waits in a team on the caller's stack, with the patience of one operation.
+#[derive(Clone, Copy)]
+pub struct InTeam<'t> {
+    pub team: &'t Team,
+    pub patience: &'t Cell<Patience>,
+}
+
+impl Runs for InTeam<'_> {
+    /// Not a part of what waits, which as a rule does not.
+    #[cold]
+    #[inline(never)]
+    fn run<F: Future>(self, late: impl FnOnce() -> F) -> F::Output {
+        let mut patience = self.patience.get();
+        let result = drive::drive(pin!(late()), || Some(self.team), OpenMpi, &mut patience);
+        self.patience.set(patience);
+        result
+    }
 }
 
 /// Open MPI around a blocking operation.
@@ -80,7 +125,7 @@ struct OpenMpi;
 impl Around for OpenMpi {
     #[inline(always)]
     fn progress(&mut self) {
-        // SAFETY: nothing is borrowed or locked when this is called.
+        // SAFETY: nothing that it may reach is borrowed or locked when this is called.
         unsafe { glue::cr_progress() };
     }
 

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 /// What is around a blocking operation.
 pub trait Around {
-    /// Makes progress elsewhere, which may bring messages and poll other operations. Nothing is borrowed or locked when it is called.
+    /// Makes progress elsewhere, which may bring messages and poll other operations. Nothing that those may reach is borrowed or locked when it is called.
     fn progress(&mut self);
 
     /// The same for a caller that gives the core away itself, so that progress does not, as it would, with `mpi_yield_when_idle`, also when it has just read a
@@ -28,15 +28,15 @@ pub trait Around {
     }
 }
 
-/// Runs a future to its end. `team`: the one that the future may wait in.
+/// Runs a future to its end. `team`: the one that the future may wait in; `patience`: that of its operation so far.
 #[inline(always)]
 pub fn drive<'t, T>(
     mut future: Pin<&mut impl Future<Output = T>>,
     team: impl Fn() -> Option<&'t Team>,
     mut around: impl Around,
+    patience: &mut Patience,
 ) -> T {
     let mut context = Context::from_waker(Waker::noop());
-    let mut patience = Patience::default();
     loop {
         if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
             return result;
@@ -48,18 +48,18 @@ pub fn drive<'t, T>(
         note_messages(team, &mut around);
         if !team.waits_for_one_word() {
             // Progress may bring a message, which is looked at before the core goes to others.
-            pause(team, &mut patience, &mut around);
+            pause(team, patience, &mut around);
             progress(team, &mut around);
             // What operations that were polled meanwhile wait for is no matter of the next poll's.
             around.take_awaited();
             continue;
         }
-        if team.is_progress_due(&patience) {
+        if team.is_progress_due(patience) {
             progress(team, &mut around);
             // Of operations that were polled meanwhile.
             note_messages(team, &mut around);
         }
-        pause(team, &mut patience, &mut around);
+        pause(team, patience, &mut around);
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
             }
             Poll::Pending
         });
-        drive(pin!(future), || team.then_some(&alone), &record);
+        drive(pin!(future), || team.then_some(&alone), &record, &mut Patience::default());
         let letters = record.letters.into_inner();
         letters.split(' ').skip(1).filter(|between| !between.is_empty()).map(str::to_owned).collect()
     }

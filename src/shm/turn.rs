@@ -10,35 +10,43 @@
 pub mod asking;
 mod ending;
 mod trail;
+mod view;
+pub mod waits;
 
 pub(super) use trail::Trail;
+pub use view::View;
+use waits::{Suspends, Waits};
 
-use crate::endpoint::{Error, Result};
-use crate::shm::layout::{LINE, Line, STEPS, StreamControl, is_old, is_round, reached, word};
-use crate::shm::memory::Member;
-use crate::shm::reach::Reach;
-use crate::shm::team::{At, Config, Queues, Stream, Team};
+use crate::shm::layout::StreamControl;
+use crate::shm::team::{At, Queues, Stream, Team};
 use crate::sync::shared::Ordering;
+use std::mem;
+use std::ops::Deref;
 
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
 
-/// Cache lines of a short slot that are asked for before they are needed, by who writes them and by who reads them. With the first ones that
-/// takes no longer than the line of the flag does, in any case.
-const SOON: usize = 4;
-
-/// One operation on one stream, as one member sees it. Dropped before it is finished, it fails the team: the others
+/// One operation on one stream, in which a member takes part, and how it waits there. Dropped before it is finished, it fails the team: the others
 /// would wait for ever.
-pub struct Turn<'t> {
-    team: &'t Team,
-    stream: &'t Stream,
-    controls: &'t [At<StreamControl>],
-    queues: Option<&'t Queues>,
-    op: u32,
-    /// A fragment is so many of the queue's, as a power of two.
-    wide: u32,
-    blocking: bool,
-    finished: bool,
+pub struct Turn<'t, W: Waits = Suspends> {
+    view: View<'t>,
+    waits: W,
+}
+
+impl<'t, W: Waits> Deref for Turn<'t, W> {
+    type Target = View<'t>;
+
+    #[inline(always)]
+    fn deref(&self) -> &View<'t> {
+        &self.view
+    }
+}
+
+impl<W: Waits> Drop for Turn<'_, W> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.team.fail();
+    }
 }
 
 impl<'t> Turn<'t> {
@@ -53,52 +61,7 @@ impl<'t> Turn<'t> {
         assert!(!stream.busy.load(Ordering::Relaxed), "the stream's operation before is not over");
         stream.busy.store(true, Ordering::Relaxed);
         let op = stream.next.load(Ordering::Relaxed);
-        Turn { team, stream, controls, queues, op, wide: 0, blocking, finished: false }
-    }
-
-    /// The team.
-    #[inline(always)]
-    pub fn team(&self) -> &'t Team {
-        self.team
-    }
-
-    /// The caller's place.
-    #[inline(always)]
-    pub fn me(&self) -> Member {
-        self.team.me()
-    }
-
-    /// Number of members.
-    #[inline(always)]
-    pub fn size(&self) -> usize {
-        self.team.size()
-    }
-
-    /// Whether all members are within the call until the operation is over, so that each does its part at once.
-    #[inline(always)]
-    pub fn is_blocking(&self) -> bool {
-        self.blocking
-    }
-
-    /// Bytes of a fragment.
-    #[inline(always)]
-    pub fn fragment(&self) -> usize {
-        self.team.config().fragment << self.wide
-    }
-
-    /// Bytes that one slot takes of a message of `len` bytes that goes one way: a quarter, so that the reader copies out what came
-    /// first while the writer copies in the rest. Where processes take turns on the cores, as much as it holds.
-    #[inline(always)]
-    pub fn piece(&self, len: usize) -> usize {
-        let (fragment, config) = (self.fragment(), self.team.config());
-        let quarter = len.div_ceil(4).next_multiple_of(64).max(config.piece_min);
-        if config.waiting.crowded { fragment } else { fragment.min(quarter) }
-    }
-
-    /// Fragments of a set: step k uses slot k modulo this.
-    #[inline(always)]
-    pub fn depth(&self) -> u32 {
-        (self.team.fragment_mask() + 1) >> self.wide
+        Turn { view: View { team, stream, controls, queues, op, wide: 0, blocking }, waits: Suspends }
     }
 
     /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a set: for operations in which a
@@ -106,227 +69,35 @@ impl<'t> Turn<'t> {
     #[inline(always)]
     pub fn widened(mut self) -> Turn<'t> {
         while self.fragment() * 2 <= WIDE && self.depth() > 4 {
-            self.wide += 1;
+            self.view.wide += 1;
         }
         self
     }
 
+    /// The same operation, waiting in another way.
     #[inline(always)]
-    fn control(&self, member: Member) -> &'t StreamControl {
-        // SAFETY: the directory says that it is there; it is only accessed through shared words and raw pointers.
-        unsafe { &*self.controls[member].0 }
-    }
-
-    #[inline(always)]
-    fn line(&self, member: Member) -> &'t Line {
-        self.control(member).line(self.op, self.team.config().lines)
-    }
-
-    /// The contents of a member's line: the caller's own may be written while the line is free and until it is published, another's be read
-    /// once it is.
-    #[inline(always)]
-    pub fn payload(&self, member: Member) -> *mut u8 {
-        self.line(member).payload()
-    }
-
-    #[inline(always)]
-    fn queue(&self, member: Member) -> *mut u8 {
-        self.queues.expect("what is longer than a line takes a turn with a queue").at[member].0
-    }
-
-    /// Slot of `step` in a member's set, under the same terms.
-    #[inline(always)]
-    pub fn slot(&self, member: Member, step: u32) -> *mut u8 {
-        let config = self.team.config();
-        let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
-        let index = set * depth + (step as usize & (depth - 1));
-        self.queue(member).wrapping_add(config.lines * config.short + index * self.fragment())
-    }
-
-    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot.
-    #[inline(always)]
-    pub fn room(&self, member: Member, len: usize) -> *mut u8 {
-        if len <= LINE { self.payload(member) } else { self.short(member) }
-    }
-
-    /// A member's short slot, which is free when its line is.
-    #[inline(always)]
-    pub fn short(&self, member: Member) -> *mut u8 {
-        let &Config { lines, short, .. } = self.team.config();
-        self.queue(member).wrapping_add((self.op as usize & (lines - 1)) * short)
-    }
-
-    /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](trail) when
-    /// they are written again.
-    #[inline(always)]
-    pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
-        if len > SOON * 64
-            && let Some(queues) = self.queues
-        {
-            queues.trail.note((at as usize).wrapping_sub(queues.at[self.me()].0 as usize), len);
-        }
-        at
-    }
-
-    /// Publishes the steps before `step`: the contents that belong to them are complete.
-    #[inline(always)]
-    pub fn publish(&self, step: u32) {
-        let own = &self.line(self.me()).word;
-        // SYNC(wrote): releases the contents.
-        self.team.post(own, word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX), word(self.op, step));
-    }
-
-    /// Waits until a member has published the steps before `step`.
-    #[inline(always)]
-    pub fn wrote(&self, member: Member, step: u32) -> Reach<'t> {
-        Reach::new(self.team, &self.line(member).word, word(self.op, step), member, self.blocking)
-    }
-
-    /// Says that the caller is through with the steps before `step`.
-    #[inline(always)]
-    pub fn acknowledge(&self, step: u32) {
-        // SYNC(read): releases the reads, so that they are over when the owner writes again.
-        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), word(self.op, step));
-    }
-
-    /// Waits until a member is through with the steps before `step`.
-    #[inline(always)]
-    pub fn read(&self, member: Member, step: u32) -> Reach<'t> {
-        self.reader(member, word(self.op, step))
-    }
-
-    #[inline(always)]
-    fn reader(&self, member: Member, target: u64) -> Reach<'t> {
-        Reach::new(self.team, &self.control(member).read.word, target, member, self.blocking)
-    }
-
-    /// Waits until all others are through with the steps before `step`.
-    pub async fn all_read(&self, step: u32) -> Result<()> {
-        self.others(word(self.op, step)).await
-    }
-
-    /// Whether all others are known to be so far.
-    #[inline(always)]
-    fn known(&self, target: u64) -> bool {
-        reached(self.stream.behind.load(Ordering::Relaxed), target)
-    }
-
-    /// Waits until all others are through with what comes before `target`.
-    #[inline(always)]
-    async fn others(&self, target: u64) -> Result<()> {
-        if self.known(target) { Ok(()) } else { self.ask_others(target).await }
-    }
-
-    async fn ask_others(&self, target: u64) -> Result<()> {
-        let mut least: Option<u64> = None;
-        for member in (0..self.size()).filter(|&m| m != self.me()) {
-            let seen = self.reader(member, target).await?;
-            least = Some(least.map_or(seen, |least| if reached(seen, least) { least } else { seen }));
-        }
-        if let Some(least) = least {
-            self.stream.behind.store(least, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// As [`line_free`](Turn::line_free): `None` where it is known to be, else the wait.
-    #[inline(always)]
-    pub fn line_taken(&self) -> Option<impl Future<Output = Result<()>>> {
-        let target = word(self.op.wrapping_sub(self.team.config().lines as u32 - 1), 0);
-        (!self.known(target)).then(|| self.ask_others(target))
-    }
-
-    /// Waits until the caller's line is free.
-    #[inline(always)]
-    pub async fn line_free(&self) -> Result<()> {
-        match self.line_taken() {
-            None => Ok(()),
-            Some(wait) => wait.await,
-        }
-    }
-
-    /// Waits until the caller's set is free, and with it the line.
-    #[inline(always)]
-    pub async fn set_free(&self) -> Result<()> {
-        self.others(word(self.op.wrapping_sub(self.team.config().sets as u32 - 1), 0)).await
-    }
-
-    /// Waits until all others are through with what the slot of `step` held before, where a reader counts one step per slot. For the first
-    /// time: until the set is free.
-    #[inline(always)]
-    pub async fn slot_free(&self, step: u32) -> Result<()> {
-        match step.checked_sub(self.depth()) {
-            None if step == 0 => self.set_free().await,
-            None => Ok(()),
-            Some(before) => self.others(word(self.op, before + 1)).await,
-        }
-    }
-
-    /// Says what is known from another source: all others have begun this operation.
-    #[inline(always)]
-    pub fn met(&self) {
-        let now = word(self.op, 0);
-        if !self.known(now) {
-            self.stream.behind.store(now, Ordering::Relaxed);
-        }
+    pub fn waiting<W: Waits>(self, waits: W) -> Turn<'t, W> {
+        let turn = Turn { view: self.view, waits };
+        mem::forget(self);
+        turn
     }
 
     /// Ends the operation on the caller's side.
     #[inline(always)]
-    pub fn finish(mut self) {
+    pub fn finish(self) {
         self.end();
-        self.finished = true;
-    }
-
-    #[inline(always)]
-    fn end(&mut self) {
-        let next = self.op.wrapping_add(1);
-        // SYNC(read): releases the reads of this operation.
-        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), word(next, 0));
-        self.stream.next.store(next, Ordering::Relaxed);
-        self.prepare(next);
-        if is_round(next) {
-            self.renew(next);
-        }
-        self.stream.busy.store(false, Ordering::Relaxed);
-    }
-
-    /// Waits until a member has published step 1, and with it `len` bytes at `from`, which it brings to the cache, if they are few: of many, it would
-    /// take away from the writer what that is about to write.
-    #[inline(always)]
-    pub fn wrote_at(&self, member: Member, from: *const u8, len: usize) -> Reach<'t> {
-        let reach = self.wrote(member, 1);
-        if (LINE + 1..=SOON * 64).contains(&len) { reach.bringing(from, len) } else { reach }
-    }
-
-    /// The same of bytes in its [`room`](Turn::room).
-    #[inline(always)]
-    pub fn wrote_room(&self, member: Member, len: usize) -> Reach<'t> {
-        self.wrote_at(member, self.room(member, len), len)
-    }
-
-    /// Brings up to date what the operations so far had no use for, before it can be taken for something later.
-    #[cold]
-    #[inline(never)]
-    fn renew(&self, next: u32) {
-        self.control(self.me()).renew(next);
-        if is_old(self.stream.behind.load(Ordering::Relaxed), next) {
-            self.stream.behind.store(self.least_read(), Ordering::Relaxed);
-        }
-    }
-
-    /// An error that says how far an operation may go: up to [`STEPS`].
-    pub fn steps(&self, count: usize) -> Result<u32> {
-        u32::try_from(count).ok().filter(|_| count < STEPS).ok_or(Error::NoMemory(count))
+        mem::forget(self);
     }
 }
 
-impl Drop for Turn<'_> {
+impl<'t, W: Waits> Turn<'t, W> {
+    /// For an operation that begins: the turn, which suspends by itself, and how to wait.
     #[inline(always)]
-    fn drop(&mut self) {
-        if !self.finished {
-            self.team.fail();
-        }
+    pub fn begin(self) -> (Turn<'t>, W) {
+        let turn = Turn { view: self.view, waits: Suspends };
+        let waits = self.waits;
+        mem::forget(self);
+        (turn, waits)
     }
 }
 
@@ -334,6 +105,8 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
     use crate::shm::heap::Heap;
+    use crate::shm::layout::LINE;
+    use crate::shm::team::Config;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
@@ -357,7 +130,7 @@ mod tests {
     /// Ends operation `next` − 1 on the caller's side.
     fn pass(team: &Team, next: u32) {
         let mut turn = turn(team);
-        turn.op = next.wrapping_sub(1);
+        turn.view.op = next.wrapping_sub(1);
         turn.finish();
     }
 

@@ -1,12 +1,12 @@
 //! One call of each operation, with its oracle. What all members must agree upon comes from a generator that all of them seed alike.
 
 use super::data::{Affine, bytes, elements, stream};
-use coll_rust::endpoint::Stream;
 use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::op;
 use coll_rust::shm::op::neighbor::Edges;
 use coll_rust::shm::team::Team;
 use coll_rust::shm::turn::Turn;
+use coll_rust::shm::turn::waits::{Suspends, Waits};
 use coll_rust::sim::{Rng, SimBlocks};
 
 /// The operations.
@@ -61,9 +61,14 @@ fn length(rng: &mut Rng) -> usize {
     }
 }
 
-/// Runs `call` on the next turn of a stream and checks what it gives.
+/// Runs `call` on the next turn of a stream, suspended where it waits, and checks what it gives.
 pub async fn run(team: &Team, slot: usize, lane: usize, call: Call) {
-    let turn = team.open(slot, lane, true).await.unwrap().expect("memory");
+    run_with(team, slot, lane, call, Suspends).await;
+}
+
+/// The same, waiting in this way.
+pub async fn run_with(team: &Team, slot: usize, lane: usize, call: Call, waits: impl Waits) {
+    let turn = team.open(slot, lane, true).await.unwrap().expect("memory").waiting(waits);
     let mut common = Rng::new(call.id as u64);
     let mut own = Rng::new((call.id * 64 + team.me()) as u64 ^ 0x5555);
     match call.kind {
@@ -107,23 +112,16 @@ fn threshold(rng: &mut Rng) -> usize {
     [usize::MAX, 0, 100][rng.below(3)]
 }
 
-async fn bcast(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn bcast(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, root) = (turn.me(), common.below(turn.size()));
     let expected = bytes(&[id], length(common));
     let zero_copy = threshold(common);
     let data = if me == root { stream(&expected, own) } else { stream(&vec![0; expected.len()], own) };
-    // Either way, also where members take different ones.
-    let left = match data.direct().filter(|_| own.chance(128)) {
-        Some(plain) => op::bcast::at_once(turn, root, &plain, zero_copy),
-        None => Some(turn),
-    };
-    if let Some(turn) = left {
-        op::bcast::bcast(turn, root, &data, zero_copy).await.unwrap();
-    }
+    op::bcast::bcast(turn, root, &data, zero_copy).await.unwrap();
     assert!(data.contents() == expected && data.gaps_intact(), "call {id}: member {me}");
 }
 
-async fn reduce(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng, rooted: bool) {
+async fn reduce(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng, rooted: bool) {
     let (me, size) = (turn.me(), turn.size());
     let root = common.below(size);
     let op = Affine { size: [2, 8, 24, 56, 64][common.below(5)] };
@@ -150,7 +148,7 @@ async fn reduce(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng, root
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
 }
 
-async fn gather(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn gather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let root = common.below(size);
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
@@ -169,7 +167,7 @@ async fn gather(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
     check(id, me, &all, &expected);
 }
 
-async fn scatter(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let root = common.below(size);
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
@@ -189,7 +187,7 @@ async fn scatter(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
     assert!(mine.contents() == expected[me] && mine.gaps_intact(), "call {id}: member {me}");
 }
 
-async fn allgather(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn allgather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
     let zero_copy = threshold(common);
@@ -204,7 +202,7 @@ async fn allgather(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
     check(id, me, &all, &expected);
 }
 
-async fn alltoall(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn alltoall(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let in_place = common.chance(64);
     let table: Vec<Vec<usize>> = (0..size).map(|_| lengths(common, size)).collect();
@@ -224,7 +222,7 @@ async fn alltoall(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
     check(id, me, &into, &expected);
 }
 
-async fn reduce_scatter(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn reduce_scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let op = Affine { size: [2, 8, 24, 64][common.below(4)] };
     let counts: Vec<_> = lengths(common, size).iter().map(|n| n / op.size).collect();
@@ -244,7 +242,7 @@ async fn reduce_scatter(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut R
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
 }
 
-async fn scan(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn scan(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let me = turn.me();
     let op = Affine { size: [2, 8, 24, 64][common.below(4)] };
     let exclusive = common.chance(128);
@@ -268,7 +266,7 @@ async fn scan(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
 }
 
 /// On a random graph, with several edges between the same two members, edges to oneself, and members without any.
-async fn neighbor(turn: Turn<'_>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn neighbor(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let (mut destinations, mut sources) = (vec![Vec::new(); size], vec![Vec::new(); size]);
     for _ in 0..common.below(3 * size + 1) {

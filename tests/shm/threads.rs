@@ -1,9 +1,10 @@
 //! Members as threads: real concurrency, with random delays, in every way of waiting.
 
 use super::data::{config, hash, seeds};
-use super::operations::{Call, KINDS, Kind, run};
+use super::operations::{Call, KINDS, Kind, run, run_with};
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::turn::waits::{Blocks, Runs};
 use coll_rust::sim::Rng;
 use coll_rust::sync::wait::{Mode, Patience, Waiting, yield_now};
 use std::task::{Context, Poll, Waker};
@@ -19,6 +20,24 @@ pub fn block_on<T>(team: &Team, future: impl Future<Output = T>) -> T {
             Poll::Pending if team.pause(&mut patience) => yield_now(),
             Poll::Pending => {}
         }
+    }
+}
+
+/// Runs what an operation waits for to its end, so that it is not suspended itself.
+#[derive(Clone, Copy)]
+struct InTeam<'t>(&'t Team);
+
+impl Runs for InTeam<'_> {
+    fn run<F: Future>(self, late: impl FnOnce() -> F) -> F::Output {
+        block_on(self.0, late())
+    }
+}
+
+/// Does a call on a stream in either of the ways in which operations wait: members may take different ones.
+fn call_either_way(team: &Team, slot: usize, call: Call, suspended: bool) {
+    match suspended {
+        true => block_on(team, run(team, slot, 0, call)),
+        false => block_on(team, run_with(team, slot, 0, call, Blocks(InTeam(team)))),
     }
 }
 
@@ -59,7 +78,7 @@ fn go_through(seed: u64, size: usize, config: Config, slot: usize, calls: &[Call
                 let team = Team::new(heap.member(me), config);
                 let mut rng = Rng::new(hash(&[seed as usize, me]));
                 for &call in calls {
-                    block_on(&team, run(&team, slot, 0, call));
+                    call_either_way(&team, slot, call, rng.chance(128));
                     delay(&mut rng);
                 }
             });
@@ -103,7 +122,7 @@ fn two_threads_of_each_member() {
         let teams: Vec<_> = (0..size).map(|me| Team::new(heap.member(me), config)).collect();
         std::thread::scope(|scope| {
             for team in &teams {
-                scope.spawn(|| blocking.iter().for_each(|&call| block_on(team, run(team, 0, 0, call))));
+                scope.spawn(|| blocking.iter().for_each(|&call| call_either_way(team, 0, call, call.id & 1 << 8 != 0)));
                 scope.spawn(|| {
                     for &call in &polled {
                         let mut work = std::pin::pin!(run(team, 1, 3, call));

@@ -5,17 +5,21 @@ pub use super::plain::{PlainBlocks, blocks, stream};
 use super::plain::{bytes, plain};
 use super::{Elements, needs_queue, zero_copy};
 use crate::endpoint::{Result, Span};
+use crate::ffi::blocking::{self, InTeam};
 use crate::ffi::comm::Comm;
 use crate::ffi::engine::start_on_stream;
 use crate::ffi::glue::{self, cr_call, cr_side, ompi_datatype_t, ompi_request_t};
 use crate::ffi::kind::{Kind, Mode};
 use crate::ffi::neighbor::has_equal_blocks;
-use crate::ffi::{blocking, counters, operation};
+use crate::ffi::{counters, operation};
+use crate::shm::layout::LINE;
 use crate::shm::op;
 use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
-use std::pin::pin;
+use crate::shm::turn::waits::Blocks;
+use crate::sync::wait::Patience;
+use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 
@@ -34,7 +38,8 @@ struct At<'c, const BLOCKING: bool> {
 macro_rules! go {
     ($at:ident, $len:expr, |$turn:ident| $operation:expr) => {
         if BLOCKING {
-            let $turn = $at.turn($len)?;
+            let patience = Cell::default();
+            let $turn = $at.turn($len, &patience)?;
             $at.finish($operation)
         } else {
             $at.begin($len, async move |$turn: Turn<'_>| $operation.await)
@@ -84,22 +89,20 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
 
     /// The next turn on the stream of blocking operations.
     #[inline(always)]
-    fn turn(self, len: usize) -> Option<Turn<'c>> {
-        self.team.turn(0, 0, self.needs_queue(len))
-    }
-
-    /// Counts a blocking operation that is done already.
-    #[inline(always)]
-    fn done(self) -> i32 {
-        counters::handled(self.kind, Mode::Blocking);
-        0
+    fn turn<'p>(self, len: usize, patience: &'p Cell<Patience>) -> Option<Turn<'c, Blocks<InTeam<'p>>>>
+    where
+        'c: 'p,
+    {
+        self.team
+            .turn(0, 0, self.needs_queue(len))
+            .map(|turn| turn.waiting(Blocks(InTeam { team: self.team, patience })))
     }
 
     /// Does a blocking operation.
     #[inline(always)]
-    fn finish(self, future: impl Future<Output = Result<()>>) -> Option<i32> {
+    fn finish(self, operation: impl Future<Output = Result<()>>) -> Option<i32> {
         counters::handled(self.kind, Mode::Blocking);
-        Some(blocking::drive(pin!(future), || Some(self.team)).map_or_else(operation::code, |()| 0))
+        Some(blocking::finish(operation, self.team).map_or_else(operation::code, |()| 0))
     }
 
     /// Starts one that does not block, if there is memory for it.
@@ -112,10 +115,14 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
         Some(unsafe { start_on_stream(self.comm, (self.kind, number, queue), self.request, operation) })
     }
 
-    /// From how many bytes on data are read from another process' memory.
+    /// From how many bytes on data are read from another process' memory. `len`: bytes of each block, or of all data, where all members know them. Not looked up
+    /// where those travel in a line in any case.
     #[inline(always)]
-    fn zero_copy(self) -> Thresholds {
-        zero_copy(self.comm, self.team, BLOCKING || self.comm.team.has_learned(), BLOCKING)
+    fn zero_copy(self, len: Option<usize>, of: impl FnOnce(&Thresholds) -> usize) -> usize {
+        match len {
+            Some(..=LINE) => usize::MAX,
+            _ => of(&zero_copy(self.comm, self.team, BLOCKING || self.comm.team.has_learned(), BLOCKING)),
+        }
     }
 
     /// Whether data of this type may come by this door: not of a derived one where Open MPI's binding retains it for the request.
@@ -159,14 +166,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
             Kind::Bcast => {
                 // SAFETY: significant, so live by the caller's promise.
                 let data = unsafe { self.stream(&call.recv) }?;
-                let (root, zero_copy) = (call.root as usize, self.zero_copy().bcast);
-                if BLOCKING {
-                    let turn = self.turn(data.len())?;
-                    return match op::bcast::at_once(turn, root, &data, zero_copy) {
-                        None => Some(self.done()),
-                        Some(turn) => self.finish(op::bcast::bcast(turn, root, &data, zero_copy)),
-                    };
-                }
+                let (root, zero_copy) = (call.root as usize, self.zero_copy(Some(data.len()), |from| from.bcast));
                 go!(self, data.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))
             }
             // SAFETY: by the caller's promise.
@@ -194,8 +194,8 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
         // SAFETY: as above.
         let own = if own.in_place != 0 { None } else { Some(unsafe { self.stream(own) }?) };
         let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.len()))?;
-        let zero_copy = self.zero_copy();
-        let zero_copy = if gathers { zero_copy.gather } else { zero_copy.scatter };
+        let known = (self.kind == Kind::Gather).then_some(each);
+        let zero_copy = self.zero_copy(known, |from| if gathers { from.gather } else { from.scatter });
         match (all, own, gathers) {
             (Some(all), own, true) => go!(self, each, |turn| op::gather::receive(turn, own.as_ref(), &all, zero_copy)),
             (Some(all), own, false) => go!(self, each, |turn| op::scatter::send(turn, &all, own.as_ref(), zero_copy)),
@@ -210,19 +210,20 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
     /// # Safety
     /// As for [`through`](At::through).
     unsafe fn unrooted(self, call: &cr_call) -> Option<i32> {
-        let (in_place, zero_copy) = (call.send.in_place != 0, self.zero_copy());
+        let in_place = call.send.in_place != 0;
         // SAFETY: significant, so live by the caller's promise; as below.
         let into = unsafe { self.blocks(&call.recv) }?;
         let each = into.each;
         if matches!(self.kind, Kind::Allgather | Kind::Allgatherv) {
             // SAFETY: as above.
             let own = if in_place { None } else { Some(unsafe { self.stream(&call.send) }?) };
-            let zero_copy = zero_copy.allgather;
+            let known = (self.kind == Kind::Allgather).then_some(each);
+            let zero_copy = self.zero_copy(known, |from| from.allgather);
             return go!(self, each, |turn| op::allgather::allgather(turn, own.as_ref(), &into, zero_copy));
         }
         // SAFETY: as above.
         let out = if in_place { None } else { Some(unsafe { self.blocks(&call.send) }?) };
-        let zero_copy = zero_copy.alltoall;
+        let zero_copy = self.zero_copy(None, |from| from.alltoall);
         go!(self, each, |turn| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
     }
 
@@ -264,13 +265,14 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
                 go!(self, len, |turn| op::scan::scan(turn, exclusive, &elements, input, output))
             }
             Kind::ReduceScatter | Kind::ReduceScatterBlock => {
-                let turn = self.turn(len)?;
+                let patience = Cell::default();
+                let turn = self.turn(len, &patience)?;
                 self.finish(op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
             }
             // SAFETY: as above.
             _ if !BLOCKING && len == 4 && unsafe { is_extremum(&elements) } => None, // maybe Open MPI's own: see `Call::is_like_agreement`
             _ => {
-                let zero_copy = self.zero_copy().allreduce;
+                let zero_copy = self.zero_copy(Some(len), |from| from.allreduce);
                 go!(self, len, |turn| op::allreduce::allreduce(turn, &elements, input, output, zero_copy))
             }
         }
@@ -289,17 +291,19 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
             return None;
         }
         let edges = around.known_within()?;
-        let zero_copy = self.zero_copy();
+        let patience = Cell::default();
         // SAFETY: significant, so live by the caller's promise; as below.
         let into = unsafe { blocks(&call.recv) }?;
         if matches!(self.kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv) {
             // SAFETY: as above.
             let own = unsafe { stream(&call.send) }?;
-            return self.finish(op::neighbor::spread(self.turn(0)?, edges, &own, &into, zero_copy.allgather));
+            let zero_copy = self.zero_copy(None, |from| from.allgather);
+            return self.finish(op::neighbor::spread(self.turn(0, &patience)?, edges, &own, &into, zero_copy));
         }
         // SAFETY: as above.
         let out = unsafe { blocks(&call.send) }?;
-        self.finish(op::neighbor::exchange(self.turn(0)?, edges, &out, &into, zero_copy.alltoall))
+        let zero_copy = self.zero_copy(None, |from| from.alltoall);
+        self.finish(op::neighbor::exchange(self.turn(0, &patience)?, edges, &out, &into, zero_copy))
     }
 }
 

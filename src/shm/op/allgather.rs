@@ -10,59 +10,59 @@ use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 
 /// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its block. From
 /// `zero_copy` bytes on, others may read a block directly.
 #[inline(always)]
 pub fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     own: Option<&S>,
     all: &B,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     let peers = Everybody::of(&turn);
-    among(turn, peers, own, all, zero_copy)
+    among(turn.waiting(waits), peers, own, all, zero_copy)
 }
 
 /// The same where a member's block is only for some others. Whom one has none from need not have called it.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     peers: impl Peers,
     own: Option<&S>,
     all: &B,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
-        let (me, mine) = (turn.me(), Block::new(all, turn.me()));
-        let is_short = |len: usize| is_short(&turn, len, zero_copy);
-        if !(is_short(mine.len()) && peers.from().all(|m| is_short(all.len(m)))) {
-            return long(turn, peers, own, all, zero_copy).await;
+        let (me, len) = (turn.me(), all.len(turn.me()));
+        if !(is_short(&turn, len, zero_copy) && peers.from().all(|m| is_short(&turn, all.len(m), zero_copy))) {
+            return waits.long(move || long(turn, peers, own, all, zero_copy)).await;
         }
-        let len = mine.len();
         if len > 0 {
             if let Some(wait) = turn.line_taken() {
-                wait.await?;
+                waits.on(wait).await?;
             }
             let room = turn.mine(turn.room(me, len), len);
             // SAFETY: free, and `len` bytes fit.
             unsafe {
                 match own {
                     Some(own) => copy::pack(own, 0, len.min(own.len()), room),
-                    None => copy::pack(&mine, 0, len, room),
+                    None => copy::pack(&Block::new(all, me), 0, len, room),
                 }
             }?;
             turn.publish(1);
         }
-        own.map_or(Ok(()), |own| transfer(own, &mine))?;
+        own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)))?;
         let mut met = 1;
         for member in peers.from() {
             let len = all.len(member);
             if len > 0 {
                 met += 1;
                 if let Some(late) = turn.wrote_room(member, len).late() {
-                    late.await?;
+                    waits.on(late).await?;
                 }
                 // SAFETY: published, and it holds so much.
                 unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;

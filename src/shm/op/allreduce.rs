@@ -10,30 +10,31 @@ use super::{all_wrote, all_wrote_room, fetched, is_short, reads_anywhere, shared
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be the input. From `zero_copy`
 /// bytes on, members may read each other's memory.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub fn allreduce<C: Combine>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     op: &C,
     input: Span,
     output: Span,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
         let bytes = input.len() * op.size();
         let (shares_work, least) = (turn.team().config().shared_work_min, zero_copy.max(op.size() * turn.size()));
         if is_short(&turn, bytes, shares_work.min(least)) {
             // Everybody combines everything, out of lines or short slots.
             if let Some(wait) = turn.line_taken() {
-                wait.await?;
+                waits.on(wait).await?;
             }
             // SAFETY: free, and the bytes fit.
             unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
             turn.publish(1);
-            all_wrote_room(&turn, bytes).await?;
+            all_wrote_room!(turn, waits, bytes);
             let aside = must_set_aside(&turn, input, output);
             let operand = |m| if m == turn.me() && !aside { input.ptr() } else { turn.room(m, bytes) }.cast_const();
             // SAFETY: all have published; the output is in nobody's room, and no operand but one that may be.
@@ -41,14 +42,14 @@ pub fn allreduce<C: Combine>(
             turn.finish();
             Ok(())
         } else if turn.size() > 1 && bytes >= least && reads_anywhere(&turn) {
-            fetched::allreduce(turn, op, input, output).await
+            waits.long(move || fetched::allreduce(turn, op, input, output)).await
         } else if turn.size() > 1 && bytes >= shares_work {
             match turn.team().config().waiting.crowded {
-                true => through_one(turn, op, input, output).await,
-                false => shared::reduce(turn, None, op, input, output).await,
+                true => waits.long(move || through_one(turn, op, input, output)).await,
+                false => waits.long(move || shared::reduce(turn, None, op, input, output)).await,
             }
         } else {
-            everyone(turn, op, input, output).await
+            waits.long(move || everyone(turn, op, input, output)).await
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 use smallvec::SmallVec;
 
 /// Where what travels: [`Shares`] are those of the writer.
@@ -58,36 +59,40 @@ impl Plan<'_> {
 /// so it is for all members. From `zero_copy` bytes on, others may read a block directly.
 #[inline(always)]
 pub fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     out: Option<&O>,
     into: &I,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     let peers = Everybody::of(&turn);
-    among(turn, peers, out, into, zero_copy)
+    among(turn.waiting(waits), peers, out, into, zero_copy)
 }
 
 /// The same where a member only has blocks for some others, and from some. Whom it has none from need not have called it.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     peers: impl Peers,
     out: Option<&O>,
     into: &I,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
         let plan = Plan { team: turn.team(), fragment: turn.fragment(), zero_copy };
         match out {
             Some(out) if plan.all_short(peers, out, into) => {
-                short(&turn, plan, peers, out, into).await?;
+                short(&turn, waits, plan, peers, out, into).await?;
                 turn.finish();
                 Ok(())
             }
-            Some(out) => exchange(turn, plan, peers, out, into, true).await,
+            Some(out) => waits.long(move || exchange(turn, plan, peers, out, into, true)).await,
             // What is to be sent does not stay unchanged.
-            None => exchange(turn, Plan { zero_copy: usize::MAX, ..plan }, peers, into, into, false).await,
+            None => {
+                let plan = Plan { zero_copy: usize::MAX, ..plan };
+                waits.long(move || exchange(turn, plan, peers, into, into, false)).await
+            }
         }
     }
 }
@@ -96,6 +101,7 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 #[inline(always)]
 async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: &Turn<'_>,
+    waits: impl Waits,
     plan: Plan<'_>,
     peers: impl Peers,
     out: &O,
@@ -105,7 +111,7 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     if peers.to().any(|m| out.len(m) > 0) {
         let rooms = plan.rooms(me);
         if let Some(wait) = turn.line_taken() {
-            wait.await?;
+            waits.on(wait).await?;
         }
         for member in peers.to() {
             let (block, len) = (Block::new(out, member), out.len(member));
@@ -124,7 +130,7 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         met += 1;
         let rooms = plan.rooms(member);
         if let Some(late) = turn.wrote_at(member, rooms.at(turn, me, len), len).late() {
-            late.await?;
+            waits.on(late).await?;
         }
         // SAFETY: published, and a share holds so much.
         unsafe { copy::unpack(&block, 0, len, rooms.at(turn, me, len), false) }?;

@@ -6,15 +6,16 @@
 use super::divided::{self, Root};
 use super::lent::{Lent, copy_part};
 use super::{announce, announced, expose, is_short};
-use crate::endpoint::{Result, Span, Stream};
+use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
 #[inline(always)]
 pub fn bcast<S: Stream + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     root: Member,
     data: &S,
     zero_copy: usize,
@@ -24,87 +25,38 @@ pub fn bcast<S: Stream + ?Sized>(
 
 /// As [`bcast`]; `divide`: the root may help readers that read its memory.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub fn bcast_by<S: Stream + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     root: Member,
     data: &S,
     zero_copy: usize,
     divide: bool,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
         let len = data.len();
         match (is_short(&turn, len, zero_copy), turn.me() == root) {
             (true, true) => {
                 if let Some(wait) = turn.line_taken() {
-                    wait.await?;
+                    waits.on(wait).await?;
                 }
                 // SAFETY: free, and they fit.
-                unsafe { put(&turn, data) }?;
+                unsafe { copy::pack(data, 0, len, turn.mine(turn.room(root, len), len)) }?;
+                turn.publish(1);
             }
             (true, false) => {
                 if let Some(late) = turn.wrote_room(root, len).late() {
-                    late.await?;
+                    waits.on(late).await?;
                 }
                 // SAFETY: published, and they fit.
-                unsafe { take(&turn, root, data) }?;
+                unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;
             }
-            (false, true) => return send(turn, data, len >= zero_copy, divide).await,
-            (false, false) => return receive(turn, root, data, len >= zero_copy, divide).await,
+            (false, true) => return waits.long(move || send(turn, data, len >= zero_copy, divide)).await,
+            (false, false) => return waits.long(move || receive(turn, root, data, len >= zero_copy, divide)).await,
         }
         turn.finish();
         Ok(())
     }
-}
-
-/// Broadcasts plain `data` at once, if they are short, and nobody is waited for longer than some looks take: without a future, which takes 60 to 90 of 440 instructions. `None`: done; else the turn, of
-/// which nothing is done.
-#[inline(always)]
-pub fn at_once<'t>(turn: Turn<'t>, root: Member, data: &Span, zero_copy: usize) -> Option<Turn<'t>> {
-    let len = data.len();
-    if !is_short(&turn, len, zero_copy) {
-        return Some(turn);
-    }
-    if turn.me() == root {
-        if turn.line_taken().is_some() {
-            return Some(turn);
-        }
-        // SAFETY: free; plain data cannot fail.
-        let _ = unsafe { put(&turn, data) };
-    } else {
-        // Where processes take turns, the future looks as often as is worth it. (To hand over a wait that was begun, so that nobody looks twice as long, takes some 20 instructions more.)
-        if turn.team().config().waiting.crowded || turn.wrote_room(root, len).late().is_some() {
-            return Some(turn);
-        }
-        // SAFETY: published; as above.
-        let _ = unsafe { take(&turn, root, data) };
-    }
-    turn.finish();
-    None
-}
-
-/// Publishes short data.
-///
-/// # Safety
-/// They fit, and the caller's line is free.
-#[inline(always)]
-unsafe fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S) -> Result<()> {
-    let len = data.len();
-    // SAFETY: by the caller's promise.
-    unsafe { copy::pack(data, 0, len, turn.mine(turn.room(turn.me(), len), len)) }?;
-    turn.publish(1);
-    Ok(())
-}
-
-/// Takes short data.
-///
-/// # Safety
-/// They fit, and the root has published them.
-#[inline(always)]
-unsafe fn take<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, data: &S) -> Result<()> {
-    let len = data.len();
-    // SAFETY: by the caller's promise.
-    unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }
 }
 
 /// Where the part of the root begins; `len` without one.
@@ -113,7 +65,7 @@ fn middle(turn: &Turn<'_>, len: usize, divide: bool) -> usize {
 }
 
 async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, divide: bool) -> Result<()> {
-    let (me, size, len, piece) = (turn.me(), turn.size(), data.len(), turn.piece(data.len()));
+    let (me, len, piece) = (turn.me(), data.len(), turn.piece(data.len()));
     turn.set_free().await?;
     if announcing {
         let region = expose(&turn, data);
@@ -122,10 +74,8 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, di
             turn.publish(1);
             let helped = help(&turn, data, middle(&turn, len, divide)).await;
             let told = helped.map(|end| divided::tell(&turn, end));
-            let lent = Lent {
-                readers: || (0..size).filter(|&m| m != me).collect(),
-                copy: |_, part, room| copy_part(data, part, room),
-            };
+            let others = turn.others();
+            let lent = Lent { readers: || others.clone().collect(), copy: |_, part, room| copy_part(data, part, room) };
             return turn.end_together(told, &lent).await;
         }
     }
@@ -146,7 +96,7 @@ async fn help<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, at: usize) -> Resul
     if at == data.len() {
         return Ok(0);
     }
-    for member in (0..turn.size()).filter(|&m| m != turn.me()) {
+    for member in turn.others() {
         turn.wrote(member, 1).await?;
         if !divided::store(turn, member, data, turn.payload(member), at)? {
             return Ok(member);

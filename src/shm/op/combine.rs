@@ -73,8 +73,8 @@ pub(super) unsafe fn fold<C: Combine>(
     operand: impl Fn(usize) -> *const u8,
     out: *mut u8,
 ) {
-    for member in 0..members {
-        will_read(operand(member), count * op.size());
+    if cfg!(loom) {
+        (0..members).for_each(|member| will_read(operand(member), count * op.size()));
     }
     will_write(out, count * op.size());
     // SAFETY: by the caller's promise.

@@ -31,16 +31,13 @@ const COMBINED: usize = 16;
 /// Combines `input` of all members in `output` of all, which may be the input. All members can read each other's memory.
 pub(super) async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
     turn.line_free().await?;
-    let (me, size, line) = (turn.me(), turn.size(), turn.payload(turn.me()));
+    let (others, line) = (turn.others(), turn.payload(turn.me()));
     put(line, input.ptr() as u64);
     put(line.wrapping_add(8), output.ptr() as u64);
     put(line.wrapping_add(COMBINED), WHOLE);
     turn.publish(1);
     let bytes = Span::new(output.ptr(), input.len() * op.size(), 1);
-    let lent = Lent {
-        readers: || (0..size).filter(|&m| m != me).collect(),
-        copy: |_, part, room| copy_part(&bytes, part, room),
-    };
+    let lent = Lent { readers: || others.clone().collect(), copy: |_, part, room| copy_part(&bytes, part, room) };
     let done = match both_halves(&turn, op, input, output).await {
         Ok(missing) if !missing.is_empty() => {
             // SAFETY: of parts that lie within the output, with as many bytes.

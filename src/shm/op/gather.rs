@@ -13,6 +13,7 @@ use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::shm::turn::asking::Nothing;
+use crate::shm::turn::waits::Waits;
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
 fn middle(turn: &Turn<'_>, len: usize) -> usize {
@@ -30,21 +31,21 @@ fn entry(turn: &Turn<'_>, root: Member, member: Member) -> *mut u8 {
 
 /// Sends `own` to `root`. From `zero_copy` bytes on, the root may read it directly.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub fn send<S: Stream + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     root: Member,
     own: &S,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), own.len());
         if !is_short(&turn, len, zero_copy) {
-            return send_long(turn, root, own, zero_copy).await;
+            return waits.long(move || send_long(turn, root, own, zero_copy)).await;
         }
         if len > 0 {
             if let Some(wait) = turn.line_taken() {
-                wait.await?;
+                waits.on(wait).await?;
             }
             // SAFETY: free, and `len` bytes fit.
             unsafe { copy::pack(own, 0, len, turn.mine(turn.room(me, len), len)) }?;
@@ -99,25 +100,24 @@ async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, own: &S) -> Re
 
 /// As the root, receives every member's block in `all`; `own` is its own data, if they are not in its block.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     own: Option<&S>,
     all: &B,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
         let me = turn.me();
-        let others = || (0..turn.size()).filter(|&m| m != me);
-        if !others().all(|m| is_short(&turn, all.len(m), zero_copy)) {
-            return receive_long(turn, own, all, zero_copy).await;
+        if !turn.others().all(|m| is_short(&turn, all.len(m), zero_copy)) {
+            return waits.long(move || receive_long(turn, own, all, zero_copy)).await;
         }
         own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)))?;
-        for member in others() {
+        for member in turn.others() {
             let len = all.len(member);
             if len > 0 {
                 if let Some(late) = turn.wrote_room(member, len).late() {
-                    late.await?;
+                    waits.on(late).await?;
                 }
                 // SAFETY: published, and it holds so much.
                 unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;
@@ -135,17 +135,16 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     all: &B,
     zero_copy: usize,
 ) -> Result<()> {
-    let (me, size) = (turn.me(), turn.size());
-    let others = || (0..size).filter(|&m| m != me);
+    let me = turn.me();
     let divides = |m: Member| {
         let len = all.len(m);
         !is_short(&turn, len, zero_copy) && len >= zero_copy && middle(&turn, len) < len
     };
     let to = |m: Member| if divides(m) { address(&turn, &Block::new(all, m)) } else { 0 };
-    let divided = others().any(divides);
+    let divided = turn.others().any(divides);
     if divided {
         turn.line_free().await?;
-        for member in others() {
+        for member in turn.others() {
             divided::lend(entry(&turn, me, member), to(member), all.len(member));
         }
         turn.publish(1);
@@ -157,8 +156,8 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     };
     if divided {
         // In any case: they write to the caller's memory.
-        turn.outlast(received, others().filter(|&m| to(m) != 0)).await?;
-        for member in others().filter(|&m| to(m) != 0) {
+        turn.outlast(received, turn.others().filter(|&m| to(m) != 0)).await?;
+        for member in turn.others().filter(|&m| to(m) != 0) {
             let (from, block) = (announced(&turn, member), Block::new(all, member));
             if from != 0 && !divided::is_served(&turn, member) {
                 let part = middle(&turn, block.len())..block.len();
@@ -181,16 +180,15 @@ async fn receive_all<B: Blocks + ?Sized>(
     to: impl Fn(Member) -> u64,
 ) -> Result<Vec<(Member, usize)>> {
     let (me, size) = (turn.me(), turn.size());
-    let others = || (0..size).filter(|&m| m != me);
     let is_short = |len| is_short(turn, len, zero_copy);
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
-    let longest = others().map(|m| all.len(m)).max().unwrap_or(0);
-    let most = others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
+    let longest = turn.others().map(|m| all.len(m)).max().unwrap_or(0);
+    let most = turn.others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
     let rounds = turn.steps(most * size)? / size as u32;
     let bypass = longest >= turn.team().config().bypass_min;
     let mut missing = Vec::new();
     for round in 0..rounds {
-        for member in others() {
+        for member in turn.others() {
             let block = Block::new(all, member);
             let len = block.len();
             let piece = turn.piece(len);

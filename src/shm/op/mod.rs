@@ -38,7 +38,7 @@ use crate::sync::shared::{will_read, will_write};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// Whether `len` bytes travel in [`Turn::room`]. `limit`: from so many on (but not in a line), another way is wanted.
+/// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in a line), another way is wanted.
 #[inline(always)]
 fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
     len <= LINE || (len <= turn.team().config().short && len < limit)
@@ -52,7 +52,7 @@ pub fn line_share(members: usize) -> usize {
 /// Waits until all others have published the steps before `step`.
 #[inline(always)]
 async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
-    for member in (0..turn.size()).filter(|&m| m != turn.me()) {
+    for member in turn.others() {
         if let Some(late) = turn.wrote(member, step).late() {
             late.await?;
         }
@@ -61,17 +61,18 @@ async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
     Ok(())
 }
 
-/// The same of the first step, which publishes `len` bytes in each member's [room](Turn::room).
-#[inline(always)]
-async fn all_wrote_room(turn: &Turn<'_>, len: usize) -> Result<()> {
-    for member in (0..turn.size()).filter(|&m| m != turn.me()) {
-        if let Some(late) = turn.wrote_room(member, len).late() {
-            late.await?;
+/// Waits until all others have published step 1, and with it `len` bytes in their [rooms](crate::shm::turn::View::room). A macro, since an `async fn` within another stays apart.
+macro_rules! all_wrote_room {
+    ($turn:ident, $waits:ident, $len:expr) => {
+        for member in $turn.others() {
+            if let Some(late) = $turn.wrote_room(member, $len).late() {
+                $waits.on(late).await?;
+            }
         }
-    }
-    turn.met();
-    Ok(())
+        $turn.met();
+    };
 }
+use all_wrote_room;
 
 /// Bytes before a share's contents: an address, and what keeps the contents aligned.
 const HEAD: usize = 16;

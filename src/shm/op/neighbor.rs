@@ -14,6 +14,7 @@ use crate::pattern::neighborhood::{Edge, Neighbors};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 use std::ops::Range;
 
 /// The edges of a member with the others of its team, and with itself.
@@ -187,7 +188,7 @@ impl<S: Stream + ?Sized, B: Blocks + ?Sized> Blocks for Firsts<'_, S, B> {
 /// directly.
 #[inline(always)]
 pub async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     edges: &Edges,
     out: &O,
     into: &I,
@@ -200,15 +201,16 @@ pub async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 /// Sends `own` along all edges, and receives the blocks of `into`. From `zero_copy` bytes on, others may read directly.
 #[inline(always)]
 pub async fn spread<S: Stream + ?Sized, I: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     edges: &Edges,
     own: &S,
     into: &I,
     zero_copy: usize,
 ) -> Result<()> {
+    let (turn, waits) = turn.begin();
     let me = turn.me();
     let first = Firsts { me, own, edges, blocks: into };
-    allgather::among(turn, edges, None::<&S>, &first, zero_copy).await?;
+    allgather::among(turn.waiting(waits), edges, None::<&S>, &first, zero_copy).await?;
     for &slot in edges.into.of(me) {
         transfer(own, &Block::new(into, slot))?;
     }

@@ -10,17 +10,18 @@ use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may be its input.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub fn reduce<C: Combine>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     root: Member,
     op: &C,
     input: Span,
     output: Span,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
         let bytes = input.len() * op.size();
         let shares_work = if turn.size() > 2 && !turn.team().config().waiting.crowded {
@@ -30,28 +31,30 @@ pub fn reduce<C: Combine>(
         };
         if !is_short(&turn, bytes, shares_work) {
             return if bytes >= shares_work {
-                shared::reduce(turn, Some(root), op, input, output).await
+                waits.long(move || shared::reduce(turn, Some(root), op, input, output)).await
             } else if turn.me() == root {
-                receive(turn, op, input, output).await
+                waits.long(move || receive(turn, op, input, output)).await
             } else {
-                send(turn, root, op, input).await
+                waits.long(move || send(turn, root, op, input)).await
             };
         }
         if turn.me() == root {
             let aside = must_set_aside(&turn, input, output);
             if aside {
-                turn.line_free().await?;
+                if let Some(wait) = turn.line_taken() {
+                    waits.on(wait).await?;
+                }
                 // SAFETY: free, and the bytes fit.
                 unsafe { copy::write(turn.mine(turn.room(root, bytes), bytes), input.ptr(), bytes) };
             }
-            all_wrote_room(&turn, bytes).await?;
+            all_wrote_room!(turn, waits, bytes);
             let own = if aside { turn.room(root, bytes) } else { input.ptr() }.cast_const();
             let operand = |m| if m == root { own } else { turn.room(m, bytes).cast_const() };
             // SAFETY: all others have published; the output is no operand but one that may be.
             unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
         } else {
             if let Some(wait) = turn.line_taken() {
-                wait.await?;
+                waits.on(wait).await?;
             }
             // SAFETY: free, and the bytes fit.
             unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
@@ -130,7 +133,7 @@ impl Pieces {
         Pieces::of(turn, op, total, turn.fragment())
     }
 
-    /// Cuts what goes one way ([`Turn::piece`]).
+    /// Cuts what goes one way ([`piece`](crate::shm::turn::View::piece)).
     fn one_way<C: Combine>(turn: &Turn<'_>, op: &C, total: usize) -> Result<Pieces> {
         Pieces::of(turn, op, total, turn.piece(total * op.size()))
     }

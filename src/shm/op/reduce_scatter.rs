@@ -9,10 +9,45 @@ use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 
 /// Combines `input` of all members; `counts(i)` elements of the result go to `output` of member i. The output may begin where the
 /// input does, but not overlap it otherwise.
-pub async fn reduce_scatter<C: Combine>(
+#[inline(always)]
+pub fn reduce_scatter<C: Combine>(
+    turn: Turn<'_, impl Waits>,
+    op: &C,
+    input: Span,
+    counts: impl Fn(Member) -> usize,
+    output: Span,
+) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
+    async move {
+        let (me, size) = (turn.me(), op.size());
+        let bytes = input.len() * size;
+        if !is_short(&turn, bytes, usize::MAX) {
+            return waits.long(move || in_rounds(turn, op, input, counts, output)).await;
+        }
+        if let Some(wait) = turn.line_taken() {
+            waits.on(wait).await?;
+        }
+        // SAFETY: free, and the bytes fit.
+        unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
+        turn.publish(1);
+        all_wrote_room!(turn, waits, bytes);
+        let at = (0..me).map(&counts).sum::<usize>() * size;
+        // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of Reduce).
+        let own = if input.ptr() == output.ptr() { turn.room(me, bytes) } else { input.ptr() };
+        let operand = |m| if m == me { own } else { turn.room(m, bytes) }.wrapping_add(at).cast_const();
+        // SAFETY: all have published; the output is no operand.
+        unsafe { fold(op, turn.size(), counts(me), operand, output.ptr()) };
+        turn.finish();
+        Ok(())
+    }
+}
+
+/// The input is not short.
+async fn in_rounds<C: Combine>(
     turn: Turn<'_>,
     op: &C,
     input: Span,
@@ -22,21 +57,6 @@ pub async fn reduce_scatter<C: Combine>(
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let start = (0..me).map(&counts).sum::<usize>();
     let mine = counts(me);
-    let bytes = input.len() * size;
-    if is_short(&turn, bytes, usize::MAX) {
-        turn.line_free().await?;
-        // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
-        turn.publish(1);
-        all_wrote_room(&turn, bytes).await?;
-        // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of Reduce).
-        let own = if input.ptr() == output.ptr() { turn.room(me, bytes) } else { input.ptr() };
-        let operand = |m| if m == me { own } else { turn.room(m, bytes) }.wrapping_add(start * size).cast_const();
-        // SAFETY: all have published; the output is no operand.
-        unsafe { fold(op, members, mine, operand, output.ptr()) };
-        turn.finish();
-        return Ok(());
-    }
     let turn = turn.widened();
     assert!(turn.team().fits(size), "an element of {size} bytes does not fit a share of a fragment");
     let shares = |writer| Shares::new(turn.fragment(), members, writer, 64);

@@ -10,6 +10,7 @@ use super::reduce::Pieces;
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 use crate::sync::shared::{will_read, will_write};
 
 /// From so many bytes on, what the members before have combined is passed on.
@@ -17,27 +18,41 @@ const ALONG: usize = 1 << 10;
 
 /// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is not touched) in `output`,
 /// which may be the input.
-pub async fn scan<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span, output: Span) -> Result<()> {
-    let (me, bytes) = (turn.me(), input.len() * op.size());
-    if !is_short(&turn, bytes, ALONG) {
-        return along(turn, exclusive, op, input, output).await;
+#[inline(always)]
+pub fn scan<C: Combine>(
+    turn: Turn<'_, impl Waits>,
+    exclusive: bool,
+    op: &C,
+    input: Span,
+    output: Span,
+) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
+    async move {
+        let (me, bytes) = (turn.me(), input.len() * op.size());
+        if !is_short(&turn, bytes, ALONG) {
+            return waits.long(move || along(turn, exclusive, op, input, output)).await;
+        }
+        if let Some(wait) = turn.line_taken() {
+            waits.on(wait).await?;
+        }
+        // SAFETY: free, and the bytes fit.
+        unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
+        turn.publish(1);
+        for member in 0..me {
+            if let Some(late) = turn.wrote_room(member, bytes).late() {
+                waits.on(late).await?;
+            }
+        }
+        let operands = if exclusive { me } else { me + 1 };
+        if operands > 0 {
+            // One's own operand, if it is one, is the last: the output may be the input.
+            let operand = |m| if m == me { input.ptr() } else { turn.room(m, bytes) }.cast_const();
+            // SAFETY: published; the output is in nobody's room, and no operand but the last.
+            unsafe { fold(op, operands, input.len(), operand, output.ptr()) };
+        }
+        turn.finish();
+        Ok(())
     }
-    turn.line_free().await?;
-    // SAFETY: free, and the bytes fit.
-    unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
-    turn.publish(1);
-    for member in 0..me {
-        turn.wrote_room(member, bytes).await?;
-    }
-    let operands = if exclusive { me } else { me + 1 };
-    if operands > 0 {
-        // One's own operand, if it is one, is the last: the output may be the input.
-        let operand = |m| if m == me { input.ptr() } else { turn.room(m, bytes) }.cast_const();
-        // SAFETY: published; the output is in nobody's room, and no operand but the last.
-        unsafe { fold(op, operands, input.len(), operand, output.ptr()) };
-    }
-    turn.finish();
-    Ok(())
 }
 
 /// From member to member.

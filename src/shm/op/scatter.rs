@@ -12,6 +12,7 @@ use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use crate::shm::turn::waits::Waits;
 
 /// Where what travels.
 struct Plan<'p, 't> {
@@ -40,25 +41,24 @@ impl<'p, 't> Plan<'p, 't> {
 /// As the root, sends every member its block of `all`; its own goes to `own`, if it does not stay there. From `zero_copy` bytes on,
 /// members may read their blocks directly.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     all: &B,
     own: Option<&S>,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
         let me = turn.me();
         let rooms = Rooms::new(turn.team(), me, zero_copy);
-        let others = || (0..turn.size()).filter(|&m| m != me);
-        if !others().all(|m| rooms.hold(all.len(m))) {
-            return send_long(turn, all, own, zero_copy).await;
+        if !turn.others().all(|m| rooms.hold(all.len(m))) {
+            return waits.long(move || send_long(turn, all, own, zero_copy)).await;
         }
-        if others().any(|m| all.len(m) > 0) {
+        if turn.others().any(|m| all.len(m) > 0) {
             if let Some(wait) = turn.line_taken() {
-                wait.await?;
+                waits.on(wait).await?;
             }
-            for member in others() {
+            for member in turn.others() {
                 let (block, len) = (Block::new(all, member), all.len(member));
                 // SAFETY: free, and a share holds so much.
                 unsafe { copy::pack(&block, 0, len, turn.mine(rooms.at(&turn, member, len), len)) }?;
@@ -79,15 +79,14 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> Result<()> {
     let turn = turn.widened();
-    let (me, size) = (turn.me(), turn.size());
+    let me = turn.me();
     let plan = Plan::new(&turn, me, zero_copy);
-    let others = || (0..size).filter(|&m| m != me);
     turn.set_free().await?;
     let away = |m: Member| match all.len(m) >= zero_copy && !plan.rooms.hold(all.len(m)) {
         true => address(&turn, &Block::new(all, m)),
         false => 0,
     };
-    for member in others() {
+    for member in turn.others() {
         let (block, len) = (Block::new(all, member), all.len(member));
         if plan.rooms.hold(len) {
             // SAFETY: free, and a share holds so much.
@@ -112,10 +111,10 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     };
     // In any case: they read the caller's memory.
     let lent = Lent {
-        readers: || others().filter(|&m| all.len(m) > 0).collect(),
+        readers: || turn.others().filter(|&m| all.len(m) > 0).collect(),
         copy: |member, part, room| copy_part(&Block::new(all, member), part, room),
     };
-    turn.over_with(helped, others().filter(|&m| away(m) != 0), &lent).await?;
+    turn.over_with(helped, turn.others().filter(|&m| away(m) != 0), &lent).await?;
     turn.finish();
     Ok(())
 }
@@ -127,7 +126,7 @@ fn middle(turn: &Turn<'_>, len: usize) -> usize {
 
 /// Writes the root's part of the blocks that are `away` to their members' memory, where possible: to that of all before the one that it returns.
 async fn help<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, away: impl Fn(Member) -> bool) -> Result<Member> {
-    for member in (0..turn.size()).filter(|&m| m != turn.me() && away(m)) {
+    for member in turn.others().filter(|&m| away(m)) {
         let (block, len) = (Block::new(all, member), all.len(member));
         let at = middle(turn, len);
         if at == len {
@@ -150,7 +149,7 @@ async fn send_rest<B: Blocks + ?Sized>(
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
     let rounds = |m| if away(m) { 0 } else { plan.rounds(all.len(m)) };
-    let most = (0..size).filter(|&m| m != me).map(rounds).max().unwrap_or(0);
+    let most = turn.others().map(rounds).max().unwrap_or(0);
     if most == 0 {
         return Ok(());
     }
@@ -159,7 +158,7 @@ async fn send_rest<B: Blocks + ?Sized>(
     let mut readers: Vec<Option<(Member, u32)>> = vec![None; turn.depth() as usize];
     let mut first = true;
     for round in 0..most {
-        for member in (0..size).filter(|&m| m != me) {
+        for member in turn.others() {
             if round >= rounds(member) {
                 continue;
             }
@@ -186,22 +185,22 @@ async fn send_rest<B: Blocks + ?Sized>(
 
 /// Receives the caller's block from `root`.
 #[inline(always)]
-#[expect(clippy::manual_async_fn, reason = "as said in `op`")]
 pub fn receive<S: Stream + ?Sized>(
-    turn: Turn<'_>,
+    turn: Turn<'_, impl Waits>,
     root: Member,
     own: &S,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
+    let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), own.len());
         let rooms = Rooms::new(turn.team(), root, zero_copy);
         if !rooms.hold(len) {
-            return receive_long(turn, root, own, zero_copy).await;
+            return waits.long(move || receive_long(turn, root, own, zero_copy)).await;
         }
         if len > 0 {
             if let Some(late) = turn.wrote_at(root, rooms.at(&turn, me, len), len).late() {
-                late.await?;
+                waits.on(late).await?;
             }
             // SAFETY: published, and a share holds so much.
             unsafe { copy::unpack(own, 0, len, rooms.at(&turn, me, len), false) }?;

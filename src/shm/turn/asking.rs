@@ -12,7 +12,7 @@
 //! * *No circle*: who waits for an answer, or for one to be read, answers others meanwhile; and nothing before the end of an operation waits for its end.
 //! * *More than there is* is not given: where both sides have another length (an error of the program), the reader fails, as it would have by reading on.
 
-use super::Turn;
+use super::View;
 use crate::endpoint::{Error, Result};
 use crate::shm::copy;
 use crate::shm::layout::{ASKING, MOST, reached, step, word};
@@ -69,9 +69,9 @@ impl Desk<'_> {
     }
 }
 
-impl Turn<'_> {
+impl View<'_> {
     /// Gets these parts of what members have lent, and answers others meanwhile. When the caller has done whatever else it had to do before
-    /// its [end](Turn::finish_together) of the operation.
+    /// its [end](super::Turn::finish_together) of the operation.
     #[cold]
     #[inline(never)]
     pub fn ask<'a>(&'a self, lent: &'a dyn Lend, wanted: Vec<(Member, Range<usize>)>, take: &'a Take<'a>) -> Rare<'a> {
@@ -191,7 +191,7 @@ impl Turn<'_> {
         readers.chain(awaited).find_map(|member| self.team.trouble(member, slowly, true))
     }
 
-    /// Publishes that the caller asks a member; [`size`](Turn::size): nobody any more.
+    /// Publishes that the caller asks a member; [`size`](View::size): nobody any more.
     fn call(&self, whom: usize) -> Result<()> {
         let next = self.following(self.progress(self.me()), whom)?;
         // SYNC(read): as in `acknowledge`.

@@ -1,14 +1,59 @@
 //! Ends of operations in which members access each other's private memory: whoever lends its memory waits for the others, whatever goes wrong.
 
-use super::Turn;
 use super::asking::{Lend, Nothing};
+use super::{Turn, View};
 use crate::endpoint::Result;
 use crate::shm::layout::{ASKING, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
 use crate::sync::shared::Ordering;
 
-impl<'t> Turn<'t> {
+impl Turn<'_> {
+    /// Ends the operation as a reader, then waits until all others have done so too: they have read the caller's own memory.
+    pub fn finish_together(self) -> impl Future<Output = Result<()>> {
+        let others = self.others();
+        self.finish_with(others, &Nothing)
+    }
+
+    /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are told so, in order that nobody waits
+    /// for the caller, and are waited for all the same, since they may still read its memory. `lent`: what they read there.
+    pub fn end_together(self, result: Result<()>, lent: &dyn Lend) -> impl Future<Output = Result<()>> {
+        let others = self.others();
+        self.end_with(result, others, lent)
+    }
+
+    /// The same where only these others read the caller's memory.
+    pub async fn end_with(
+        self,
+        result: Result<()>,
+        readers: impl Iterator<Item = Member> + Clone,
+        lent: &dyn Lend,
+    ) -> Result<()> {
+        if result.is_ok() {
+            return self.finish_with(readers, lent).await;
+        }
+        self.team.fail();
+        // That others fail, too, is no news.
+        let _ = self.all_over(readers).await;
+        result
+    }
+
+    async fn finish_with(self, readers: impl Iterator<Item = Member> + Clone, lent: &dyn Lend) -> Result<()> {
+        let next = word(self.op.wrapping_add(1), 0);
+        // SYNC(read): as in `acknowledge`.
+        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
+        if !self.known(next) {
+            self.all_served(lent, readers.clone()).await?;
+            if readers.count() + 1 == self.size() {
+                self.stream.behind.store(next, Ordering::Relaxed);
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+}
+
+impl<'t> View<'t> {
     /// Waits until a member is through with the operation.
     pub fn over(&self, member: Member) -> Reach<'t> {
         self.reader(member, word(self.op.wrapping_add(1), 0))
@@ -38,54 +83,6 @@ impl<'t> Turn<'t> {
         result
     }
 
-    /// Ends the operation as a reader, then waits until all others have done so too: they have read the caller's own memory.
-    pub fn finish_together(self) -> impl Future<Output = Result<()>> {
-        let others = self.all_others();
-        self.finish_with(others, &Nothing)
-    }
-
-    /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are told so, in order that nobody waits
-    /// for the caller, and are waited for all the same, since they may still read its memory. `lent`: what they read there.
-    pub fn end_together(self, result: Result<()>, lent: &dyn Lend) -> impl Future<Output = Result<()>> {
-        let others = self.all_others();
-        self.end_with(result, others, lent)
-    }
-
-    /// The same where only these others read the caller's memory.
-    pub async fn end_with(
-        self,
-        result: Result<()>,
-        readers: impl Iterator<Item = Member> + Clone,
-        lent: &dyn Lend,
-    ) -> Result<()> {
-        if result.is_ok() {
-            return self.finish_with(readers, lent).await;
-        }
-        self.team.fail();
-        // That others fail, too, is no news.
-        let _ = self.all_over(readers).await;
-        result
-    }
-
-    fn all_others(&self) -> impl Iterator<Item = Member> + Clone + use<> {
-        let me = self.me();
-        (0..self.size()).filter(move |&m| m != me)
-    }
-
-    async fn finish_with(self, readers: impl Iterator<Item = Member> + Clone, lent: &dyn Lend) -> Result<()> {
-        let next = word(self.op.wrapping_add(1), 0);
-        // SYNC(read): as in `acknowledge`.
-        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
-        if !self.known(next) {
-            self.all_served(lent, readers.clone()).await?;
-            if readers.count() + 1 == self.size() {
-                self.stream.behind.store(next, Ordering::Relaxed);
-            }
-        }
-        self.finish();
-        Ok(())
-    }
-
     /// Says that the caller is through with the operation, then waits until these members are so too: they read or write the caller's own memory. What has
     /// gone wrong here is told them first, so that nobody waits for the caller. What remains is to [`finish`](Turn::finish).
     pub async fn over_with(
@@ -103,7 +100,7 @@ impl<'t> Turn<'t> {
         self.all_served(lent, members).await
     }
 
-    /// Waits for members like [`over_with`](Turn::over_with), of a caller that is not through yet: it wants to know what they have said [last](Turn::last_words). They
+    /// Waits for members like [`over_with`](View::over_with), of a caller that is not through yet: it wants to know what they have said [last](View::last_words). They
     /// do not wait for it to be, and ask for nothing.
     pub async fn outlast(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
         if result.is_err() {

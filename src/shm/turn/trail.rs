@@ -3,9 +3,9 @@
 //! A cache line that others have read is theirs too, and its owner has to ask for it before it can write it again. Stores become visible in
 //! order, so what is published waits until all lines before it have been given back: for 1 KiB that takes as long as all the rest of a broadcast. So a
 //! member keeps a trail of what it has written to its queue. When an operation ends, it asks for those lines in the slots of the next one, if all others are
-//! through with them: by the time it writes, they are its own again.
+//! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: all that they move fits lines.
 
-use super::{SOON, Turn};
+use super::View;
 use crate::shm::layout::{reached, word};
 use crate::shm::team::Config;
 use crate::sync::cache;
@@ -13,10 +13,16 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+/// Cache lines of a short slot that are asked for before they are needed, by who writes them and by who reads them. With the first ones that
+/// takes no longer than the line of the flag does, in any case.
+pub(super) const SOON: usize = 4;
 /// Bytes of a cache line.
 const BYTES: usize = 64;
 /// Bytes of a set that are taken back, at most: asking for more takes longer than there is time.
 const MOST: usize = 32 << 10;
+
+/// Nothing is taken back after so many operations that did not need the queue: the next one is taken not to need it, either.
+const WARM: u32 = 64;
 
 /// What a member has written to its queue since it was last taken back. Private to the member; atomic only so that it may be shared.
 pub(in crate::shm) struct Trail {
@@ -30,6 +36,8 @@ pub(in crate::shm) struct Trail {
     lines: Box<[AtomicU64]>,
     /// Of each fragment, how many bytes from its beginning on.
     fragments: Box<[AtomicU32]>,
+    /// The latest operation that used queues.
+    latest: AtomicU32,
 }
 
 impl Trail {
@@ -38,7 +46,20 @@ impl Trail {
         let &Config { lines, short, fragment, fragments, .. } = config;
         let fragments = (0..fragments).map(|_| AtomicU32::new(0)).collect();
         let shorts = lines * short;
-        Trail { short, shorts, fragment, lines: (0..lines).map(|_| AtomicU64::new(0)).collect(), fragments }
+        let lines = (0..lines).map(|_| AtomicU64::new(0)).collect();
+        Trail { short, shorts, fragment, lines, fragments, latest: AtomicU32::new(0) }
+    }
+
+    /// Notes that operation `op` uses queues.
+    #[inline(always)]
+    pub fn touch(&self, op: u32) {
+        self.latest.store(op, Ordering::Relaxed);
+    }
+
+    /// Whether one of the latest operations before `next` used queues.
+    #[inline(always)]
+    fn is_warm(&self, next: u32) -> bool {
+        next.wrapping_sub(self.latest.load(Ordering::Relaxed)) <= WARM
     }
 
     /// Notes that `len` bytes from byte `at` of the queue on are written; nothing, where that is elsewhere.
@@ -108,13 +129,16 @@ impl Trail {
     }
 }
 
-impl Turn<'_> {
+impl View<'_> {
     /// Asks for what the caller will write in operation `next`, so that it is its own by then.
     #[inline(always)]
     pub(super) fn prepare(&self, next: u32) {
         let &Config { lines, short, sets, .. } = self.team.config();
         cache::own(ptr::from_ref(self.control(self.me()).line(next, lines)).cast());
         let Some(queues) = self.queues else { return };
+        if !queues.trail.is_warm(next) {
+            return;
+        }
         let (queue, slot) = (queues.at[self.me()].0, next as usize & (lines - 1));
         (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
         if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(lines as u32 - 1), 0)) {
@@ -131,7 +155,7 @@ impl Turn<'_> {
     }
 
     /// Whether all others are so far, as far as one can see at once.
-    fn sees(&self, target: u64) -> bool {
+    fn sees(self, target: u64) -> bool {
         if !self.known(target) {
             self.stream.behind.store(self.least_read(), Ordering::Relaxed);
         }
@@ -139,10 +163,9 @@ impl Turn<'_> {
     }
 
     /// How far all others are known to be as readers.
-    pub(super) fn least_read(&self) -> u64 {
-        let others = (0..self.size()).filter(|&m| m != self.me());
+    pub(super) fn least_read(self) -> u64 {
         // SYNC(read): as in `Reach::look`.
-        let seen = others.map(|m| self.control(m).read.word.load(Ordering::Acquire));
+        let seen = self.others().map(|m| self.control(m).read.word.load(Ordering::Acquire));
         seen.reduce(|a, b| if reached(a, b) { b } else { a }).unwrap_or(word(self.op.wrapping_add(1), 0))
     }
 }
@@ -332,6 +355,23 @@ mod tests {
                 assert!(noted[writer].contains(&true), "{name} of {len} bytes has noted nothing");
                 (0..Config::default().lines).for_each(|_| both("barrier"));
                 assert_eq!(leads(&teams[writer], first), [false; 2], "{name} of {len} bytes was not taken back");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_back_after_many_operations_that_fit_lines() {
+        for (between, taken) in [(WARM - 1, true), (WARM, false)] {
+            let heap = Heap::new(2, 8, false);
+            let teams: Vec<_> = (0..2).map(|me| Team::new(heap.member(me), Config::default())).collect();
+            let both = |name, len| run([work(name, &teams[0], len), work(name, &teams[1], len)]);
+            // In slots, if not in one's own.
+            both("scatter", 1000);
+            (0..between).for_each(|_| both("barrier", 0));
+            for team in &teams {
+                let turn = team.turn(0, 0, true).expect("it is open");
+                assert_eq!(turn.queues.expect("there is one").trail.is_warm(turn.op), taken, "{between}");
+                turn.finish();
             }
         }
     }
