@@ -3,7 +3,7 @@
 use super::director::{Director, Next};
 use super::judge::{Allowance, MOMENTS, Stage};
 use super::schedule::{Slot, slots};
-use super::wait::until;
+use super::wait::{give_way, until};
 use super::{Outcome, Plan, Wait};
 use crate::clock::Global;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ const RESYNCHRONISE: f64 = 2.0;
 const RECHECK: f64 = 10.0;
 /// Windows are never shorter, seconds: spinning ranks; ranks that must get some sleep.
 const FLOOR_SPIN: f64 = 2e-6;
-const FLOOR_SLEEP: f64 = 300e-6;
+const FLOOR_SLEEP: f64 = 600e-6;
 /// A spinning rank that begins this much late, beyond what clock and timer explain, was interrupted; seconds.
 const JITTER: f64 = 50e-9;
 
@@ -168,6 +168,7 @@ impl Run<'_> {
             let start = until(&timer, moment, self.wait);
             let ran = case.run();
             let end = timer.now();
+            give_way(self.wait);
             let verified = if prepared.is_ok() && ran.is_ok() { case.verify() } else { Ok(()) };
             let done = timer.now();
             outcome = outcome.and(prepared).and(ran).and(verified);

@@ -5,20 +5,32 @@ use std::time::Duration;
 use super::Wait;
 use crate::clock::Timer;
 
-/// How long before the moment a sleeping rank wants to be awake, seconds: the system wakes up to some 60 µs late.
-const AWAKE: f64 = 100e-6;
+/// How long before the moment a sleeping rank wants to be awake, seconds: the system wakes up to some 60 µs late, under a hypervisor up to some 120 µs.
+const AWAKE: f64 = 250e-6;
 /// Less is not worth a sleep, seconds.
 const WORTH: f64 = 20e-6;
+/// How long a rank that has to wait gives its core away again and again before it sleeps, seconds: others may still be in the call before, and to go to sleep keeps the core
+/// busy for longer than to give it away (under a hypervisor, 18 µs instead of 2).
+const LINGER: f64 = 150e-6;
 /// A spinning rank sleeps, too, where it would spin longer than this, seconds: who burns a whole time slice before the moment is likely to lose
 /// the core at the moment, if anything else wants it.
 const PATIENCE: f64 = 1e-3;
 /// Before the moment it spins at least this long, seconds: the core is at speed again.
 const WARM: f64 = 400e-6;
 
+/// Lets others have the core where ranks share cores: of a rank whose call is over and timed. What it does next would count as a part of theirs.
+#[inline]
+pub fn give_way(how: Wait) {
+    if how == Wait::Sleep {
+        std::thread::yield_now();
+    }
+}
+
 /// Waits until the local time `moment` (see [`Timer::now`]); the reading that ended the wait. Spinning reads the clock without `pause`: under
 /// a hypervisor many of them in a row cost the processor.
 #[inline]
 pub fn until(timer: &Timer, moment: f64, how: Wait) -> f64 {
+    let begun = timer.now();
     loop {
         let now = timer.now();
         if now >= moment {
@@ -28,7 +40,9 @@ pub fn until(timer: &Timer, moment: f64, how: Wait) -> f64 {
         match how {
             Wait::Spin if left > PATIENCE => std::thread::sleep(Duration::from_secs_f64(left - WARM)),
             Wait::Spin => {}
-            Wait::Sleep if left > AWAKE + WORTH => std::thread::sleep(Duration::from_secs_f64(left - AWAKE)),
+            Wait::Sleep if left > AWAKE + WORTH && now - begun > LINGER => {
+                std::thread::sleep(Duration::from_secs_f64(left - AWAKE))
+            }
             Wait::Sleep => std::thread::yield_now(),
         }
     }
