@@ -91,11 +91,14 @@ pub fn drive<'t>(
 
 /// Runs an operation in a team that [`Blocks`](crate::shm::turn::waits::Blocks) as [`InTeam`] does, so that it is over when it has been polled once. (That it goes through `drive` makes the compiler take
 /// it in here: something polled in a loop counts as worth it.)
+///
+/// # Safety
+/// The operation is an async block or function, which has nothing left to drop when it is over, and is not suspended: whatever it waits for, it waits for as it has been told.
 #[inline(always)]
-pub fn finish(operation: impl Future<Output = Result<()>>, team: &Team) -> Result<()> {
-    // What is over, or has panicked, has nothing left to drop, which the compiler cannot know.
+pub unsafe fn finish(operation: impl Future<Output = Result<()>>, team: &Team) -> Result<()> {
+    // What is over, or has panicked, has nothing left to drop, which the compiler does not know.
     let mut operation = ManuallyDrop::new(operation);
-    // SAFETY: it stays where it is until it is over, which it is in the first poll: it is not left alone while it is suspended.
+    // SAFETY: it stays where it is until it is over; by the caller's promise it is never left suspended.
     let operation = unsafe { Pin::new_unchecked(&mut *operation) };
     drive(operation, || Some(team))
 }

@@ -34,12 +34,14 @@ pub fn begin(team: &Team, shm: &Shm, way: Way, measured: Option<Rates>) -> Optio
         return None;
     }
     let number = way.number()?;
-    let known = measured.filter(|_| !team.config().waiting.crowded);
-    team.set_thresholds(known.map_or(Thresholds::UNKNOWN.into(), |rates| rates.thresholds(team.size())));
+    let crowded = team.config().waiting.crowded;
+    let known = measured.filter(|_| !crowded);
+    let otherwise = if crowded { Thresholds::CROWDED } else { Thresholds::UNKNOWN };
+    team.set_thresholds(known.map_or(otherwise.into(), |rates| rates.thresholds(team.size())));
     if let Some(rates) = known {
         let _ = MEASURED[number].set(rates);
     }
-    (known.is_none() && !team.config().waiting.crowded).then_some(number)
+    (known.is_none() && !crowded).then_some(number)
 }
 
 /// Measures, and remembers it.

@@ -82,10 +82,13 @@ impl From<Thresholds> for ByMode {
 }
 
 impl Thresholds {
-    /// Where nothing has been measured, or processes take turns on the cores, so that times say little: the root of a scatter, which copies for all others,
+    /// Where nothing has been measured: the root of a scatter, which copies for all others,
     /// leaves that to them, and so do members of an alltoall, where each copies something else for each other; whatever else is copied twice needs no turns
     /// in between, or is copied in only once for all.
-    pub const UNKNOWN: Thresholds =
+    pub const UNKNOWN: Thresholds = Thresholds { scatter: 16 << 10, alltoall: 64 << 10, ..Thresholds::all(usize::MAX) };
+    /// The same where processes take turns on the cores, so that times say little. There who lends its memory has to wait until the others have had their turns, and what is shorter is
+    /// sooner copied twice.
+    pub const CROWDED: Thresholds =
         Thresholds { scatter: 128 << 10, alltoall: 128 << 10, ..Thresholds::all(usize::MAX) };
 
     /// The same for all operations.

@@ -26,7 +26,7 @@ use std::ops::Deref;
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
 
-/// One operation on one stream, in which a member takes part, and how it waits there. Dropped before it is finished, it fails the team: the others
+/// One operation on one stream, in which a member takes part, and how it is to wait there (told to the operation when it [begins](Turn::begin)). Dropped before it is finished, it fails the team: the others
 /// would wait for ever.
 pub struct Turn<'t, W: Waits = Suspends> {
     view: View<'t>,

@@ -82,9 +82,9 @@ pub enum Pause {
     Sleep,
 }
 
-/// Vain polls in a row of an `auto` wait that yield before one sleeps: about 70 µs, if each lets another process in.
+/// Vain polls of an `auto` operation that yield before one sleeps: about 70 µs, if each lets another process in.
 const YIELDS: u32 = 100;
-/// Vain polls in a row of a `block` wait that do nothing before one sleeps.
+/// Vain polls of a `block` operation that do nothing before one sleeps.
 const LOOKS: u32 = 2;
 /// Looks within one poll where the awaited process may need this core: a fraction of what giving it away costs.
 const CROWDED_LOOKS: u32 = 5;
@@ -131,7 +131,7 @@ pub fn yield_now() {
     loom::thread::yield_now();
 }
 
-/// The state of one blocking wait: vain polls in a row.
+/// The state of one blocking operation: its vain polls so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience(u32);
 

@@ -7,29 +7,36 @@ use coll_rust::shm::team::{Config, Team};
 use coll_rust::shm::turn::waits::{Blocks, Runs};
 use coll_rust::sim::Rng;
 use coll_rust::sync::wait::{Mode, Patience, Waiting, yield_now};
+use std::cell::Cell;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// What the executor of a blocking operation does.
 pub fn block_on<T>(team: &Team, future: impl Future<Output = T>) -> T {
+    block_on_with(team, future, &mut Patience::default())
+}
+
+fn block_on_with<T>(team: &Team, future: impl Future<Output = T>, patience: &mut Patience) -> T {
     let mut future = std::pin::pin!(future);
-    let mut patience = Patience::default();
     loop {
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => return result,
-            Poll::Pending if team.pause(&mut patience) => yield_now(),
+            Poll::Pending if team.pause(patience) => yield_now(),
             Poll::Pending => {}
         }
     }
 }
 
-/// Runs what an operation waits for to its end, so that it is not suspended itself.
+/// Runs what an operation waits for to its end, so that it is not suspended itself; with one patience for all that.
 #[derive(Clone, Copy)]
-struct InTeam<'t>(&'t Team);
+struct InTeam<'t>(&'t Team, &'t Cell<Patience>);
 
 impl Runs for InTeam<'_> {
     fn run<F: Future>(self, late: impl FnOnce() -> F) -> F::Output {
-        block_on(self.0, late())
+        let mut patience = self.1.get();
+        let result = block_on_with(self.0, late(), &mut patience);
+        self.1.set(patience);
+        result
     }
 }
 
@@ -37,7 +44,10 @@ impl Runs for InTeam<'_> {
 fn call_either_way(team: &Team, slot: usize, call: Call, suspended: bool) {
     match suspended {
         true => block_on(team, run(team, slot, 0, call)),
-        false => block_on(team, run_with(team, slot, 0, call, Blocks(InTeam(team)))),
+        false => {
+            let patience = Cell::default();
+            block_on(team, run_with(team, slot, 0, call, Blocks(InTeam(team, &patience))));
+        }
     }
 }
 

@@ -77,7 +77,7 @@ pub enum Arrival {
 pub enum Wait {
     /// Reads the clock until it is time; sleeps before, where that is more than a millisecond away.
     Spin,
-    /// Sleeps until shortly before, then gives the core away between readings.
+    /// Gives the core away between readings for a while, sleeps until shortly before, then gives it away again.
     Sleep,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Wait;
 use crate::clock::Timer;
 
-/// How long before the moment a sleeping rank wants to be awake, seconds: the system wakes up to some 60 µs late, under a hypervisor up to some 120 µs.
+/// How long before the moment a sleeping rank wants to be awake, seconds: the system wakes up to some 60 µs late, under a hypervisor sometimes more than 100.
 const AWAKE: f64 = 250e-6;
 /// Less is not worth a sleep, seconds.
 const WORTH: f64 = 20e-6;
@@ -30,7 +30,7 @@ pub fn give_way(how: Wait) {
 /// a hypervisor many of them in a row cost the processor.
 #[inline]
 pub fn until(timer: &Timer, moment: f64, how: Wait) -> f64 {
-    let begun = timer.now();
+    let mut begun = None;
     loop {
         let now = timer.now();
         if now >= moment {
@@ -40,7 +40,7 @@ pub fn until(timer: &Timer, moment: f64, how: Wait) -> f64 {
         match how {
             Wait::Spin if left > PATIENCE => std::thread::sleep(Duration::from_secs_f64(left - WARM)),
             Wait::Spin => {}
-            Wait::Sleep if left > AWAKE + WORTH && now - begun > LINGER => {
+            Wait::Sleep if left > AWAKE + WORTH && now - *begun.get_or_insert(now) > LINGER => {
                 std::thread::sleep(Duration::from_secs_f64(left - AWAKE))
             }
             Wait::Sleep => std::thread::yield_now(),

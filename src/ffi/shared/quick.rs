@@ -102,7 +102,9 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
     #[inline(always)]
     fn finish(self, operation: impl Future<Output = Result<()>>) -> Option<i32> {
         counters::handled(self.kind, Mode::Blocking);
-        Some(blocking::finish(operation, self.team).map_or_else(operation::code, |()| 0))
+        // SAFETY: those of `op` are async blocks, or functions that only await such, and wait as the turn says.
+        let result = unsafe { blocking::finish(operation, self.team) };
+        Some(result.map_or_else(operation::code, |()| 0))
     }
 
     /// Starts one that does not block, if there is memory for it.

@@ -3,7 +3,7 @@
 //! A cache line that others have read is theirs too, and its owner has to ask for it before it can write it again. Stores become visible in
 //! order, so what is published waits until all lines before it have been given back: for 1 KiB that takes as long as all the rest of a broadcast. So a
 //! member keeps a trail of what it has written to its queue. When an operation ends, it asks for those lines in the slots of the next one, if all others are
-//! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: all that they move fits lines.
+//! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: the next one is taken not to need them, either.
 
 use super::View;
 use crate::shm::layout::{reached, word};
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_back_after_many_operations_that_fit_lines() {
+    fn nothing_is_taken_back_after_many_operations_without_queues() {
         for (between, taken) in [(WARM - 1, true), (WARM, false)] {
             let heap = Heap::new(2, 8, false);
             let teams: Vec<_> = (0..2).map(|me| Team::new(heap.member(me), Config::default())).collect();
