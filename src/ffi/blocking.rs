@@ -34,7 +34,7 @@ pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     unsafe { otherwise(comm, call) }
 }
 
-/// As [`block_on`], of whatever is not [`quick`]. Cold: whatever decides in there leads to the short way.
+/// As [`block_on`], of whatever is not [`quick`]. Cold, so that the compiler takes the short way for the likely one.
 ///
 /// # Safety
 /// As for [`Call::new`](super::call::Call::new).
@@ -106,7 +106,9 @@ pub unsafe fn finish(operation: impl Future<Output = Result<()>>, team: &Team) -
 /// Waits in a team on the caller's stack, with the patience of one operation.
 #[derive(Clone, Copy)]
 pub struct InTeam<'t> {
+    /// The team that the operation waits in.
     pub team: &'t Team,
+    /// What its waits have used up so far.
     pub patience: &'t Cell<Patience>,
 }
 

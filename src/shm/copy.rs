@@ -32,7 +32,7 @@ pub unsafe fn read(to: *mut u8, from: *const u8, len: usize, bypass: bool) {
 /// As memcpy, but the commonest tiny sizes need no call, and where it may be [slow](self) long ones take several.
 ///
 /// # Safety
-/// As for [`write`], for any memory.
+/// As for [`write`](fn@write), for any memory.
 #[inline(always)]
 pub unsafe fn bytes(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: by the caller's promise.

@@ -13,7 +13,7 @@ use crate::op::{Call, Case};
 /// Seconds between synchronisations where clocks differ, and where all ranks read one clock (then it is a check).
 const RESYNCHRONISE: f64 = 2.0;
 const RECHECK: f64 = 10.0;
-/// Windows are never shorter, seconds: spinning ranks; ranks that must get some sleep.
+/// Windows are never shorter, seconds: spinning ranks; ranks that linger, must get some sleep, and are awake early (`wait`).
 const FLOOR_SPIN: f64 = 2e-6;
 const FLOOR_SLEEP: f64 = 600e-6;
 /// A spinning rank that begins this much late, beyond what clock and timer explain, was interrupted; seconds.

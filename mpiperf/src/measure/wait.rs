@@ -10,7 +10,7 @@ const AWAKE: f64 = 250e-6;
 /// Less is not worth a sleep, seconds.
 const WORTH: f64 = 20e-6;
 /// How long a rank that has to wait gives its core away again and again before it sleeps, seconds: others may still be in the call before, and to go to sleep keeps the core
-/// busy for longer than to give it away (under a hypervisor, 18 µs instead of 2).
+/// busy for longer than to give it away (under a hypervisor, 10 to 18 µs instead of 2).
 const LINGER: f64 = 150e-6;
 /// A spinning rank sleeps, too, where it would spin longer than this, seconds: who burns a whole time slice before the moment is likely to lose
 /// the core at the moment, if anything else wants it.

@@ -2,6 +2,9 @@
 //!
 //! Operations are written once, as futures. Nonblocking calls, and calls over several levels, are suspended where they would wait. A blocking call within one node has its thread for itself, and a future that
 //! never has to come back to where it was is no more than a function: the compiler keeps nothing between two polls, and provides for no second one.
+//!
+//! It only does so where nothing that lives across an `await` holds the address of something else that does. So short ways loop over [`others`](super::View::others), which borrows nothing, and not by closures that borrow
+//! the turn; and what is passed to [`long`](Waits::long) is moved there.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
