@@ -28,7 +28,7 @@ void cr_dtype_release(struct ompi_datatype_t *dtype)
     OBJ_RELEASE(dtype);
 }
 
-int cr_dtype_plain(struct ompi_datatype_t *dtype, size_t *size)
+CR_HOT int cr_dtype_plain(struct ompi_datatype_t *dtype, size_t *size)
 {
     const opal_datatype_t *type = &dtype->super;
     *size = type->size;
@@ -180,7 +180,7 @@ int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *f
 /* ---------------------------------------------------------------- reduction operations */
 
 /* Open MPI's bindings look, too, unless the user has told them not to (mpi_param_check): what is not defined would be a crash. */
-static int op_defined(struct ompi_op_t *op, struct ompi_datatype_t *dtype)
+static CR_HOT int op_defined(struct ompi_op_t *op, struct ompi_datatype_t *dtype)
 {
     char *why = NULL;
     if (ompi_op_is_valid(op, dtype, &why, "coll/rust")) {
@@ -198,7 +198,7 @@ void cr_op_info(struct ompi_op_t *op, struct ompi_datatype_t *dtype, struct cr_o
     info->extremum = &ompi_mpi_op_max.op == op || &ompi_mpi_op_min.op == op;
 }
 
-int cr_op_is_plain(struct ompi_op_t *op, struct ompi_datatype_t *dtype)
+CR_HOT int cr_op_is_plain(struct ompi_op_t *op, struct ompi_datatype_t *dtype)
 {
     return ompi_op_is_intrinsic(op) && op_defined(op, dtype);
 }
@@ -217,7 +217,7 @@ void cr_op_release(struct ompi_op_t *op)
     OBJ_RELEASE(op);
 }
 
-void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype)
+CR_HOT void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype)
 {
     ptrdiff_t lb, extent;
     (void) ompi_datatype_get_extent(dtype, &lb, &extent);
@@ -229,8 +229,8 @@ void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t coun
     }
 }
 
-void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right, void *out, size_t count,
-                       struct ompi_datatype_t *dtype)
+CR_HOT void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right, void *out, size_t count,
+                              struct ompi_datatype_t *dtype)
 {
     if (count <= INT_MAX) { /* as a rule: without a look at the extent */
         ompi_3buff_op_reduce(op, (void *) left, (void *) right, out, (int) count, dtype);

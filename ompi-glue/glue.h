@@ -94,7 +94,7 @@ struct cr_call {
     struct ompi_op_t *op; /* NULL where nothing is reduced */
 };
 
-/* Returned by the cr_call_* exports: hand the call to the component below. No MPI error code has this value. */
+/* Returned by the exports cr_block_* and cr_call_*: hand the call to the component below. No MPI error code has this value. */
 #define CR_PASS (-77777)
 
 /* MPI error codes that Rust returns; the shim asserts that they are those of mpi.h. */
@@ -122,7 +122,33 @@ void cr_component_close(void);
 int cr_comm_query(struct ompi_communicator_t *comm, int *priority, void **state);
 /* From the module's destructor. state may be NULL. */
 void cr_comm_free(void *state);
-int cr_call_blocking(void *state, const struct cr_call *call);
+/* A blocking collective: a door for each operation, so that all that a short call does is one function. */
+#define CR_DOORS(DOOR)                                                                                         \
+    DOOR(allgather, CR_ALLGATHER)                                                                              \
+    DOOR(allgatherv, CR_ALLGATHERV)                                                                            \
+    DOOR(allreduce, CR_ALLREDUCE)                                                                              \
+    DOOR(alltoall, CR_ALLTOALL)                                                                                \
+    DOOR(alltoallv, CR_ALLTOALLV)                                                                              \
+    DOOR(alltoallw, CR_ALLTOALLW)                                                                              \
+    DOOR(barrier, CR_BARRIER)                                                                                  \
+    DOOR(bcast, CR_BCAST)                                                                                      \
+    DOOR(exscan, CR_EXSCAN)                                                                                    \
+    DOOR(gather, CR_GATHER)                                                                                    \
+    DOOR(gatherv, CR_GATHERV)                                                                                  \
+    DOOR(neighbor_allgather, CR_NEIGHBOR_ALLGATHER)                                                            \
+    DOOR(neighbor_allgatherv, CR_NEIGHBOR_ALLGATHERV)                                                          \
+    DOOR(neighbor_alltoall, CR_NEIGHBOR_ALLTOALL)                                                              \
+    DOOR(neighbor_alltoallv, CR_NEIGHBOR_ALLTOALLV)                                                            \
+    DOOR(neighbor_alltoallw, CR_NEIGHBOR_ALLTOALLW)                                                            \
+    DOOR(reduce, CR_REDUCE)                                                                                    \
+    DOOR(reduce_scatter, CR_REDUCE_SCATTER)                                                                    \
+    DOOR(reduce_scatter_block, CR_REDUCE_SCATTER_BLOCK)                                                        \
+    DOOR(scan, CR_SCAN)                                                                                        \
+    DOOR(scatter, CR_SCATTER)                                                                                  \
+    DOOR(scatterv, CR_SCATTERV)
+#define CR_DOOR(name, kind) int cr_block_##name(void *state, const struct cr_call *call);
+CR_DOORS(CR_DOOR)
+#undef CR_DOOR
 int cr_call_nonblocking(void *state, const struct cr_call *call, struct ompi_request_t **request);
 int cr_call_persistent(void *state, const struct cr_call *call, struct ompi_request_t **request);
 /* MPI_Start of a persistent request whose Rust half is op: cr_request_activate first, then post. MPI error code; with

@@ -139,13 +139,13 @@ OBJ_CLASS_DECLARATION(cr_module_t);
     call.recv = (struct cr_side) {0};                                                                          \
     call.op = NULL;
 
-/* Asks Rust in this mode, and returns its answer, unless it passes: then the component below gets the arguments as they
+/* Asks Rust at this door, and returns its answer, unless it passes: then the component below gets the arguments as they
  * came. */
-#define CR_FORWARD(mode, name, KIND, a, b, c, REQUEST, ...)                                                    \
+#define CR_FORWARD(door, name, KIND, a, b, c, REQUEST, ...)                                                    \
     cr_module_t *self = (cr_module_t *) module;                                                                \
     struct cr_call call;                                                                                       \
     CR_EMPTY(KIND) CR_##a##_FIELDS CR_##b##_FIELDS CR_##c##_FIELDS                                             \
-    const int rc = cr_call_##mode(self->state, &call REQUEST);                                                 \
+    const int rc = door(self->state, &call REQUEST);                                                           \
     if (CR_PASS != rc) {                                                                                       \
         return rc;                                                                                             \
     }                                                                                                          \
@@ -158,22 +158,22 @@ OBJ_CLASS_DECLARATION(cr_module_t);
 #define CR_REQUEST , request
 
 #define CR_THREE_FUNCTIONS(name, kind, a, b, c)                                                                \
-    static int name(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                                \
-                    struct ompi_communicator_t *comm, mca_coll_base_module_t *module)                          \
+    static CR_HOT int name(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                         \
+                           struct ompi_communicator_t *comm, mca_coll_base_module_t *module)                   \
     {                                                                                                          \
-        CR_FORWARD(blocking, name, kind, a, b, c, CR_NO_REQUEST, comm);                                        \
+        CR_FORWARD(cr_block_##name, name, kind, a, b, c, CR_NO_REQUEST, comm);                                 \
     }                                                                                                          \
     static int i##name(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                             \
                        struct ompi_communicator_t *comm, ompi_request_t **request,                             \
                        mca_coll_base_module_t *module)                                                         \
     {                                                                                                          \
-        CR_FORWARD(nonblocking, i##name, kind, a, b, c, CR_REQUEST, comm, request);                            \
+        CR_FORWARD(cr_call_nonblocking, i##name, kind, a, b, c, CR_REQUEST, comm, request);                    \
     }                                                                                                          \
     static int name##_init(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                         \
                            struct ompi_communicator_t *comm, struct ompi_info_t *info,                         \
                            ompi_request_t **request, mca_coll_base_module_t *module)                           \
     {                                                                                                          \
-        CR_FORWARD(persistent, name##_init, kind, a, b, c, CR_REQUEST, comm, info, request);                   \
+        CR_FORWARD(cr_call_persistent, name##_init, kind, a, b, c, CR_REQUEST, comm, info, request);           \
     }
 
 CR_OPERATIONS(CR_THREE_FUNCTIONS)

@@ -5,13 +5,15 @@ use super::counters;
 use super::engine::accept;
 use super::glue::{self, cr_call};
 use super::host::take_awaited;
-use super::kind::Mode;
+use super::kind::{Kind, Mode};
 use super::neighbor;
 use super::operation;
-use super::shared::{self, quick::quick};
+use super::shared;
+use super::shared::quick::{self, At};
 use super::team::Slot;
 use crate::endpoint::Result;
 use crate::shm::drive::{self, Around};
+use crate::shm::reach::Reach;
 use crate::shm::team::Team;
 use crate::shm::turn::waits::Runs;
 use crate::sync::wait::Patience;
@@ -20,21 +22,28 @@ use std::mem::ManuallyDrop;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-/// Runs a blocking operation to its end.
+/// Runs a blocking operation of this kind to its end, by the short `way` if it may go there.
 ///
 /// # Safety
-/// As for [`Call::new`](super::call::Call::new).
+/// As for [`Call::new`](super::call::Call::new). The call and the way are of that kind.
 #[inline(always)]
-pub unsafe fn block_on(comm: &Arc<Comm>, call: &cr_call) -> i32 {
-    // SAFETY: by the caller's promise.
-    if let Some(code) = unsafe { quick(comm, call) } {
+pub unsafe fn block_on<const DOOR: i32>(
+    comm: &Arc<Comm>,
+    kind: Kind,
+    call: &cr_call,
+    way: impl FnOnce(At<'_, true, DOOR>, &cr_call) -> Option<i32>,
+) -> i32 {
+    debug_assert_eq!((kind as i32, DOOR), (call.kind, call.kind));
+    if let Some(at) = quick::at(comm, kind)
+        && let Some(code) = way(at, call)
+    {
         return code;
     }
     // SAFETY: as above.
     unsafe { otherwise(comm, call) }
 }
 
-/// As [`block_on`], of whatever is not [`quick`]. Cold, so that the compiler takes the short way for the likely one.
+/// As [`block_on`], of whatever does not go by a short way. Cold, so that the compiler takes the short way for the likely one.
 ///
 /// # Safety
 /// As for [`Call::new`](super::call::Call::new).
@@ -49,7 +58,7 @@ unsafe fn otherwise(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     unsafe { block_on_any(comm, call) }
 }
 
-/// As [`block_on`], of whatever is not [`quick`]. Not a part of it, whose frame would grow by this one's.
+/// As [`block_on`], of whatever does not go by a short way. Not a part of it, whose frame would grow by this one's.
 ///
 /// # Safety
 /// As for [`Call::new`](super::call::Call::new).
@@ -68,7 +77,7 @@ unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call) -> i32 {
         Ok(by_all) => call.by_all = by_all,
         Err(code) => return code,
     }
-    // Others may have come through `quick`, which counts nothing: tags and the place in flow control only matter where there is no shared
+    // Others may have come by a short way, which takes no tags: these and the place in flow control only matter where there is no shared
     // memory, and are taken when that is known.
     let slot = shared::is_eligible(&call).then_some(Slot::Blocking);
     let (first_tag, synchronise) = match slot.is_some() && comm.is_shared() {
@@ -121,6 +130,19 @@ impl Runs for InTeam<'_> {
         let result = drive::drive(pin!(late()), || Some(self.team), OpenMpi, &mut patience);
         self.patience.set(patience);
         result
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[unsafe(link_section = ".text.hot.coll_rust")]
+    fn reach(self, late: Reach<'_>) -> Result<u64> {
+        let mut patience = self.patience.get();
+        let seen = drive::give_way(&late, self.team, OpenMpi, &mut patience);
+        self.patience.set(patience);
+        match seen {
+            Some(seen) => Ok(seen),
+            None => self.run(move || late),
+        }
     }
 }
 

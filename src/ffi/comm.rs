@@ -14,18 +14,27 @@ use crate::hier::plans::{Along, Plan, Plans};
 use crate::params::Config;
 use crate::select::decision::is_shared_within_node;
 use crate::select::{Decision, Given, Memo, Sharing, Whole};
+use crate::shm::team::Team;
 use crate::topo::{LevelSpec, Placement};
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// One communicator.
+/// One communicator. What short calls need comes first.
+#[repr(C)]
 pub struct Comm {
-    handle: *mut ompi_communicator_t,
+    /// The operations, by number, whose calls may try the team at once.
+    quick: AtomicU32,
     rank: Rank,
-    size: u32,
-    ranks: OnceLock<Box<[Rank]>>,
+    /// The [team](Comm::team), for those.
+    ready: AtomicPtr<Team>,
     config: &'static Config,
+    handle: *mut ompi_communicator_t,
+    size: u32,
+    /// Its processes on this node, where they share memory.
+    pub team: Maker,
+    ranks: OnceLock<Box<[Rank]>>,
     place: OnceLock<Result<Placement, i32>>,
     plans: Plans,
     /// By operation, the decision that was made last.
@@ -40,13 +49,9 @@ pub struct Comm {
     partial: AtomicU32,
     /// None without a process topology; looked up by the first neighbourhood call.
     neighborhood: OnceLock<Option<Neighborhood>>,
-    /// Its processes on this node, where they share memory.
-    pub team: Maker,
     sharing: OnceLock<Sharing>,
     /// How those work together.
     pub trees: shared::Trees,
-    /// The operations, by number, whose calls may try the team at once.
-    quick: AtomicU32,
 }
 
 // SAFETY: the handle is Open MPI's communicator, which any thread may use; the rest is Sync by itself.
@@ -77,6 +82,7 @@ impl Comm {
             sharing: OnceLock::new(),
             trees: shared::Trees::default(),
             quick: AtomicU32::new(0),
+            ready: AtomicPtr::default(),
         }
     }
 
@@ -156,15 +162,23 @@ impl Comm {
                 is_shared_within_node(setting, levels, kind, self.config.reproducible)
             };
             let kinds = Kind::all().filter(|&kind| wanted(kind) && !shared::has_tree(self, kind));
-            // SYNC(the team): the maker has its own.
+            if let Some(team) = self.team.get() {
+                // SYNC(the team): releases what it has become.
+                self.ready.store(ptr::from_ref(team).cast_mut(), Ordering::Release);
+            }
             self.quick.store(kinds.fold(0, |mask, kind| mask | 1 << kind as u32), Ordering::Relaxed);
         }
     }
 
-    /// Whether calls of the operation of this number may try the team at once.
-    #[inline]
-    pub fn is_quick(&self, number: i32) -> bool {
-        self.quick.load(Ordering::Relaxed) >> (number as u32 & 31) & 1 != 0
+    /// The team, if calls of the operation of this number may try it at once.
+    #[inline(always)]
+    pub fn quick(&self, number: i32) -> Option<&Team> {
+        if self.quick.load(Ordering::Relaxed) >> (number as u32 & 31) & 1 == 0 {
+            return None;
+        }
+        // SYNC(the team): acquires that.
+        // SAFETY: null, or our maker's team, which was made once, and does not move, as we do not.
+        unsafe { self.ready.load(Ordering::Acquire).as_ref() }
     }
 
     /// What is decided about a call: once for all that follow each other alike. The same on all ranks.

@@ -11,61 +11,65 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The counters of one operation.
+/// The counters of one operation. What a call needs is in its first cache line.
+#[repr(C, align(64))]
 struct Counters {
+    /// Whether several threads may count at once (MPI_THREAD_MULTIPLE).
+    threads: AtomicBool,
     handled: AtomicU64,
-    passed: AtomicU64,
     modes: [AtomicU64; Mode::ALL.len()],
+    passed: AtomicU64,
     messages: [AtomicU64; Level::COUNT],
     bytes: [AtomicU64; Level::COUNT],
 }
 
 static COUNTERS: [Counters; Kind::COUNT] = [const {
     Counters {
+        threads: AtomicBool::new(true),
         handled: AtomicU64::new(0),
-        passed: AtomicU64::new(0),
         modes: [const { AtomicU64::new(0) }; Mode::ALL.len()],
+        passed: AtomicU64::new(0),
         messages: [const { AtomicU64::new(0) }; Level::COUNT],
         bytes: [const { AtomicU64::new(0) }; Level::COUNT],
     }
 }; Kind::COUNT];
 
-/// Whether several threads may count at once (MPI_THREAD_MULTIPLE).
-static THREADS: AtomicBool = AtomicBool::new(true);
-
 /// Says whether several threads may count at once.
 pub fn set_threads(several: bool) {
-    THREADS.store(several, Ordering::Relaxed);
+    COUNTERS.iter().for_each(|counters| counters.threads.store(several, Ordering::Relaxed));
 }
 
-/// A locked addition costs more than all the rest of counting, and only several threads need it.
-fn add(counter: &AtomicU64, more: u64) {
-    if THREADS.load(Ordering::Relaxed) {
-        counter.fetch_add(more, Ordering::Relaxed);
-    } else {
-        counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+impl Counters {
+    /// A locked addition costs more than all the rest of counting, and only several threads need it.
+    #[inline(always)]
+    fn add(&self, counter: &AtomicU64, more: u64) {
+        if self.threads.load(Ordering::Relaxed) {
+            counter.fetch_add(more, Ordering::Relaxed);
+        } else {
+            counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        }
     }
 }
 
 /// A call that the component takes; of a persistent operation, a start.
 pub fn handled(kind: Kind, mode: Mode) {
     let counters = &COUNTERS[kind as usize];
-    add(&counters.handled, 1);
-    add(&counters.modes[mode as usize], 1);
+    counters.add(&counters.handled, 1);
+    counters.add(&counters.modes[mode as usize], 1);
 }
 
 /// A call that goes to the component below; of a persistent operation, its initialisation.
 pub fn passed(kind: Kind, mode: Mode) {
     let counters = &COUNTERS[kind as usize];
-    add(&counters.passed, 1);
-    add(&counters.modes[mode as usize], 1);
+    counters.add(&counters.passed, 1);
+    counters.add(&counters.modes[mode as usize], 1);
 }
 
 /// A message sent at the level of this index.
 pub fn sent(kind: Kind, level: u8, bytes: usize) {
     let counters = &COUNTERS[kind as usize];
-    add(&counters.messages[usize::from(level)], 1);
-    add(&counters.bytes[usize::from(level)], bytes as u64);
+    counters.add(&counters.messages[usize::from(level)], 1);
+    counters.add(&counters.bytes[usize::from(level)], bytes as u64);
 }
 
 /// The table that the shim registers; made once, kept for ever.

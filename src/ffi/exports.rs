@@ -6,6 +6,8 @@ use super::glue::{
 };
 use super::glue::{ompi_communicator_t, ompi_request_t};
 use super::guard::{guard, guard_or};
+use super::kind::Kind;
+use super::shared::quick::At;
 use super::{blocking, counters, engine, network, persistent, placement, startup};
 use crate::topo::{Locality, show};
 use std::ffi::{CStr, c_void};
@@ -54,7 +56,7 @@ pub extern "C" fn cr_component_init(thread_multiple: i32) -> i32 {
 pub extern "C" fn cr_component_close() {
     guard(|| {
         engine::close();
-        if startup::config().is_ok_and(|c| c.report) && startup::was_used() {
+        if startup::config().is_ok_and(|c| c.report) {
             let report = counters::report(&format!("rank {}", placement::own_name().rank));
             // Line by line: a pipe takes a page at once, at most.
             report.lines().for_each(startup::print);
@@ -174,6 +176,7 @@ pub unsafe extern "C" fn cr_comm_free(state: *mut c_void) {
 ///
 /// # Safety
 /// `state` came from [`cr_comm_query`] and is alive.
+#[inline(always)]
 unsafe fn with_comm(state: *mut c_void, body: impl FnOnce(&Arc<Comm>) -> i32) -> i32 {
     guard(|| {
         if state.is_null() {
@@ -181,25 +184,62 @@ unsafe fn with_comm(state: *mut c_void, body: impl FnOnce(&Arc<Comm>) -> i32) ->
         }
         // SAFETY: by the caller's promise; the reference that the module owns stays with it.
         let comm = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(state.cast::<Comm>()) });
-        startup::used();
         body(&comm)
     })
 }
 
-/// A blocking collective.
-///
-/// # Safety
-/// `state` is a live module's; `call` holds live handles and the user's buffers.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cr_call_blocking(state: *mut c_void, call: *const cr_call) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe { with_comm(state, |comm| blocking::block_on(comm, &*call)) }
+/// Defines a door for each blocking collective, with all that short calls do: a function without branches for other operations, in a small frame.
+macro_rules! doors {
+    ($($door:ident: $kind:ident by $way:ident,)*) => { $(
+        /// A blocking collective.
+        ///
+        /// # Safety
+        /// `state` is a live module's; `call` holds live handles and the user's buffers.
+        #[unsafe(no_mangle)]
+        #[unsafe(link_section = ".text.hot.coll_rust")]
+        pub unsafe extern "C" fn $door(state: *mut c_void, call: *const cr_call) -> i32 {
+            // SAFETY: by the caller's promise.
+            unsafe {
+                with_comm(state, |comm| {
+                    let way = |at: At<'_, true, { Kind::$kind as i32 }>, call: &_| at.$way(call);
+                    blocking::block_on(comm, Kind::$kind, &*call, way)
+                })
+            }
+        }
+    )* };
+}
+
+// All in one section, beside the functions of the shim that call them (ompi-glue/module.c) and those that wait (some of which count as cold, so that calls that find all others there
+// are laid out without them): where processes take turns on the cores, few pages of code are better than many.
+doors! {
+    cr_block_allgather: Allgather by allgather,
+    cr_block_allgatherv: Allgatherv by allgather,
+    cr_block_allreduce: Allreduce by allreduce,
+    cr_block_alltoall: Alltoall by alltoall,
+    cr_block_alltoallv: Alltoallv by alltoall,
+    cr_block_alltoallw: Alltoallw by mixed,
+    cr_block_barrier: Barrier by barrier,
+    cr_block_bcast: Bcast by bcast,
+    cr_block_exscan: Exscan by scan,
+    cr_block_gather: Gather by gather,
+    cr_block_gatherv: Gatherv by gather,
+    cr_block_neighbor_allgather: NeighborAllgather by neighbor_allgather,
+    cr_block_neighbor_allgatherv: NeighborAllgatherv by neighbor_allgather,
+    cr_block_neighbor_alltoall: NeighborAlltoall by neighbor_alltoall,
+    cr_block_neighbor_alltoallv: NeighborAlltoallv by neighbor_alltoall,
+    cr_block_neighbor_alltoallw: NeighborAlltoallw by mixed,
+    cr_block_reduce: Reduce by reduce,
+    cr_block_reduce_scatter: ReduceScatter by reduce_scatter,
+    cr_block_reduce_scatter_block: ReduceScatterBlock by reduce_scatter,
+    cr_block_scan: Scan by scan,
+    cr_block_scatter: Scatter by scatter,
+    cr_block_scatterv: Scatterv by scatter,
 }
 
 /// A nonblocking collective.
 ///
 /// # Safety
-/// As for [`cr_call_blocking`], until the request is complete; `request` may be written.
+/// As for [`cr_block_bcast`], until the request is complete; `request` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cr_call_nonblocking(
     state: *mut c_void,

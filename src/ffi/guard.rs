@@ -6,11 +6,13 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `body`; a panic becomes a message and `MPI_ERR_INTERN`.
+#[inline(always)]
 pub fn guard(body: impl FnOnce() -> i32) -> i32 {
     guard_or(CR_ERR_INTERN as i32, body)
 }
 
 /// Runs `body`; a panic becomes a message and `fallback`.
+#[inline(always)]
 pub fn guard_or<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,

@@ -8,7 +8,7 @@ use crate::params::{self, Config, ZeroCopy};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 /// The parameters' values, as MCA holds them: a C string each, or null.
@@ -175,20 +175,6 @@ pub fn fatal(comm: *mut ompi_communicator_t, rank: u32, message: &str) -> ! {
 pub fn settings_text() -> String {
     let lines = params::TABLE.iter().zip(texts()).map(|(p, text)| format!("{}{} = {text}\n", params::PREFIX, p.name));
     lines.collect()
-}
-
-static USED: AtomicBool = AtomicBool::new(false);
-
-/// A collective was called.
-pub fn used() {
-    if !USED.load(Ordering::Relaxed) {
-        USED.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Whether a collective was ever called: there is something to report.
-pub fn was_used() -> bool {
-    USED.load(Ordering::Relaxed)
 }
 
 /// Checks, once per process, what must hold for the job: every rank has the component, with the parameters of rank 0, and the network

@@ -35,11 +35,12 @@ pub const PERSISTENT: u64 = 8;
 
 /// A communicator's team, from nothing on.
 #[derive(Default)]
+#[repr(C)]
 pub struct Maker {
-    /// Whether the handshake has begun.
-    begun: AtomicBool,
-    /// How it ended: `Ok(None)` when the processes do without.
+    /// How the handshake ended: `Ok(None)` when the processes do without.
     made: OnceLock<Result<Option<Team>>>,
+    /// Whether it has begun.
+    begun: AtomicBool,
     /// Number of the way of reading whose times are to be measured, plus one; 0: nothing is.
     untimed: AtomicUsize,
     /// Nonblocking operations that take their turns: called so far, and finished of each slot.

@@ -14,19 +14,22 @@ pub const CROWDED_LINES: usize = LINES;
 /// What a slot holds at least, for each of the other members.
 pub(super) const LEAST_SHARE: usize = 128;
 
-/// Sizes and limits; the same for all members.
+/// Sizes and limits; the same for all members. What every operation needs comes first.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Config {
+    /// Lines, and short slots, in use: a power of two from 8 up to [`LINES`].
+    pub lines: usize,
+    /// How to wait.
+    pub waiting: Waiting,
+    /// The longest contents of a short slot, up to [`SHORT`]; made a multiple of 64. 0: there are none.
+    pub short: usize,
     /// Bytes of a fragment; made a multiple of 64, and large enough for 128 bytes per member.
     pub fragment: usize,
     /// Fragments of a queue, over all sets.
     pub fragments: usize,
     /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8.
     pub sets: usize,
-    /// Lines, and short slots, in use: a power of two from 8 up to [`LINES`].
-    pub lines: usize,
-    /// The longest contents of a short slot, up to [`SHORT`]; made a multiple of 64. 0: there are none.
-    pub short: usize,
     /// Reductions share the work from so many bytes on; those to a root only among more than two members.
     pub shared_work_min: usize,
     /// The shortest piece of a message that goes one way, unless a fragment is shorter; a multiple of 64.
@@ -35,8 +38,6 @@ pub struct Config {
     pub divided_min: usize,
     /// Copies of so many bytes to the user's buffer bypass the cache, where the whole operation moves at least as many.
     pub bypass_min: usize,
-    /// How to wait.
-    pub waiting: Waiting,
     /// Number of the first operation of each stream.
     pub first_op: u32,
 }

@@ -4,6 +4,7 @@
 //! brings them, so they are looked at next, and the core is given away before. The other way round the message would lie there while all others
 //! have their turn.
 
+use super::reach::Reach;
 use super::team::Team;
 use crate::sync::wait::{self, Patience};
 use std::pin::Pin;
@@ -63,6 +64,19 @@ pub fn drive<'t, T>(
     }
 }
 
+/// Waits for a word that has been looked at in vain: gives the core away and looks again, until the word has come, or something else is due, as for every eighth look: progress, a sleep. `None`: go on
+/// with [`drive`]. Nobody is asked before that whether members have failed, or messages are awaited.
+#[inline(always)]
+pub fn give_way(late: &Reach<'_>, team: &Team, mut around: impl Around, patience: &mut Patience) -> Option<u64> {
+    while team.only_yields(patience) {
+        around.yield_now();
+        if let Some(seen) = late.look() {
+            return Some(seen);
+        }
+    }
+    None
+}
+
 /// Progress beside pauses of the team.
 #[inline(always)]
 fn progress(team: &Team, around: &mut impl Around) {
@@ -90,6 +104,7 @@ mod tests {
     use super::*;
     use crate::shm::heap::Heap;
     use crate::shm::team::Config;
+    use crate::sync::shared::SharedU64;
     use crate::sync::wait::{Mode, Waiting};
     use std::cell::{Cell, RefCell};
     use std::pin::pin;
@@ -186,6 +201,30 @@ mod tests {
         expected[15] = "hy";
         assert_eq!(between(CROWDED, true, false, &waits), expected);
         assert_eq!(between(Waiting { crowded: false, ..CROWDED }, true, false, &waits), ["p"; 16]);
+    }
+
+    #[test]
+    fn who_waits_for_one_word_only_gives_way_at_first() {
+        for (waiting, expected) in [
+            (CROWDED, "yyyyyyy"),
+            (Waiting { mode: Mode::Yield, ..CROWDED }, "yyyyyyy"),
+            (Waiting { mode: Mode::Block, ..CROWDED }, ""),
+            (Waiting { mode: Mode::Spin, ..CROWDED }, ""),
+            (Waiting { crowded: false, ..CROWDED }, ""),
+        ] {
+            let heap = Heap::new(2, usize::MAX, true);
+            let team = Team::new(heap.member(0), Config { waiting, ..Config::default() });
+            let (word, record, mut patience) = (SharedU64::new(5), Record::default(), Patience::default());
+            let late = |target| Reach::new(&team, &word, target, 1, true);
+            assert_eq!(give_way(&late(6), &team, &record, &mut patience), None);
+            assert_eq!(*record.letters.borrow(), expected, "{waiting:?}");
+            // The next poll is one that makes progress.
+            assert!(patience.is_progress_due(&waiting) || expected.is_empty(), "{waiting:?}");
+            assert_eq!(
+                give_way(&late(5), &team, &record, &mut Patience::default()),
+                (!expected.is_empty()).then_some(5)
+            );
+        }
     }
 
     #[test]

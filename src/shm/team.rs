@@ -22,6 +22,8 @@ use crate::shm::rates::{ByMode, Thresholds};
 use crate::shm::reach::Reach;
 use crate::shm::turn::{Trail, Turn};
 use crate::sync::shared::Ordering;
+use smallvec::SmallVec;
+use std::mem::offset_of;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
@@ -51,38 +53,61 @@ unsafe impl<T> Send for At<T> {}
 unsafe impl<T> Sync for At<T> {}
 
 /// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses it.
+#[repr(C)]
 pub(super) struct Stream {
     /// Number of the next operation.
     pub next: AtomicU32,
-    /// All others are known to have come so far as readers.
-    pub behind: AtomicU64,
     /// An operation is under way.
     pub busy: AtomicBool,
-    /// One's own leases, by part, until all are known.
-    own: [AtomicPtr<u8>; 2],
+    /// All others are known to have come so far as readers.
+    pub behind: AtomicU64,
+    /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
     pub controls: OnceLock<Option<Controls>>,
     pub queues: OnceLock<Option<Queues>>,
+    /// One's own leases, by part, until all are known.
+    own: [AtomicPtr<u8>; 2],
 }
 
-/// The members of one group that share memory, as one of them sees it.
+impl Stream {
+    fn new(first_op: u32) -> Stream {
+        Stream {
+            next: AtomicU32::new(first_op),
+            busy: AtomicBool::new(false),
+            behind: AtomicU64::new(super::layout::word(first_op, 0)),
+            controls: OnceLock::new(),
+            queues: OnceLock::new(),
+            own: [AtomicPtr::default(), AtomicPtr::default()],
+        }
+    }
+}
+
+/// Of so many members or fewer the addresses of their controls lie in [`Team`] itself.
+const NEAR: usize = 8;
+
+/// The members of one group that share memory, as one of them sees it. What a blocking operation needs comes first, and close together: where processes take turns on the
+/// cores, little of it is in the caches.
+#[repr(C, align(64))]
 pub struct Team {
-    memory: Box<dyn Memory>,
     me: Member,
     size: usize,
-    controls: Box<[At<Control>]>,
-    streams: Box<[Stream]>,
-    awaited: Awaited,
-    config: Config,
-    /// Fragments of a set, less one: a power of two less one.
-    fragment_mask: u32,
-    /// Bytes of a fragment for each of the others.
-    share: usize,
-    may_sleep: bool,
-    looks: u32,
-    /// Those to begin with, and those that were measured.
-    thresholds: [OnceLock<ByMode>; 2],
     /// An operation of the caller has failed.
     failed: AtomicBool,
+    may_sleep: bool,
+    looks: u32,
+    /// Fragments of a set, less one: a power of two less one.
+    fragment_mask: u32,
+    /// Of all members, for the first stream.
+    controls: SmallVec<[At<StreamControl>; NEAR]>,
+    first: Stream,
+    config: Config,
+    awaited: Awaited,
+    /// All streams but the first.
+    others: Box<[Stream]>,
+    memory: Box<dyn Memory>,
+    /// Bytes of a fragment for each of the others.
+    share: usize,
+    /// Those to begin with, and those that were measured.
+    thresholds: [OnceLock<ByMode>; 2],
     /// Under way: copies from and to others' private memory.
     accessing: AtomicU32,
 }
@@ -91,7 +116,9 @@ impl Team {
     /// The caller's view of the team that shares `memory`. All members give the same `config`.
     pub fn new(memory: Box<dyn Memory>, config: Config) -> Team {
         let (me, size) = (memory.me(), memory.size());
-        let controls: Box<[_]> = (0..size).map(|m| At(memory.control(m).cast::<Control>())).collect();
+        // SAFETY: `Memory` promises a control block there.
+        let control = |m| unsafe { &raw mut (*memory.control(m).cast::<Control>()).stream };
+        let controls = (0..size).map(|m| At(control(m))).collect();
         let power = |n: usize| if n.is_power_of_two() { n } else { n.next_power_of_two() / 2 };
         let sets = power(config.sets.clamp(1, MAX_SETS));
         let each = power((config.fragments / sets).clamp(1, MAX_FRAGMENTS));
@@ -104,25 +131,16 @@ impl Team {
             short: config.short.min(SHORT).next_multiple_of(64),
             ..config
         };
-        let streams = (0..STREAMS)
-            .map(|_| Stream {
-                next: AtomicU32::new(config.first_op),
-                behind: AtomicU64::new(super::layout::word(config.first_op, 0)),
-                busy: AtomicBool::new(false),
-                own: [AtomicPtr::default(), AtomicPtr::default()],
-                controls: OnceLock::new(),
-                queues: OnceLock::new(),
-            })
-            .collect();
         let may_sleep = config.waiting.may_sleep() && size > 1;
         let fragment_mask = each as u32 - 1;
         let looks = config.waiting.looks();
         let team = Team {
-            memory,
             me,
             size,
             controls,
-            streams,
+            first: Stream::new(config.first_op),
+            others: (1..STREAMS).map(|_| Stream::new(config.first_op)).collect(),
+            memory,
             awaited: Awaited::default(),
             config,
             fragment_mask,
@@ -135,7 +153,7 @@ impl Team {
         };
         let control = team.control(me);
         control.stream.start(config.first_op);
-        team.streams[0].own[0].store(ptr::from_ref(&control.stream).cast_mut().cast(), Ordering::Relaxed);
+        team.first.own[0].store(ptr::from_ref(&control.stream).cast_mut().cast(), Ordering::Relaxed);
         team.post(&control.directory[0][Part::Control as usize], NOT_YET, PAGES);
         team
     }
@@ -201,7 +219,16 @@ impl Team {
     #[inline(always)]
     fn control(&self, member: Member) -> &Control {
         // SAFETY: `Memory` promises a control block there; it is only accessed through shared words and raw pointers.
-        unsafe { &*self.controls[member].0 }
+        unsafe { &*self.controls[member].0.byte_sub(offset_of!(Control, stream)).cast::<Control>() }
+    }
+
+    /// A stream by its number.
+    #[inline(always)]
+    fn stream(&self, id: usize) -> &Stream {
+        match id {
+            0 => &self.first,
+            _ => &self.others[id - 1],
+        }
     }
 
     /// Bytes of a member's queue.
@@ -225,8 +252,10 @@ impl Team {
         if self.failed.load(Ordering::Relaxed) {
             return None;
         }
-        let stream = &self.streams[slot * LANES + lane];
+        let id = slot * LANES + lane;
+        let stream = self.stream(id);
         let controls = stream.controls.get()?.as_deref()?;
+        let controls = if id == 0 { &self.controls } else { controls };
         let queues = stream.queues.get().and_then(Option::as_ref);
         if queue && queues.is_none() {
             return None;
@@ -237,7 +266,7 @@ impl Team {
     /// Whether the agreements of a stream are over, with memory for it.
     #[inline(always)]
     pub fn is_open(&self, slot: usize, lane: usize, queue: bool) -> bool {
-        let stream = &self.streams[slot * LANES + lane];
+        let stream = self.stream(slot * LANES + lane);
         matches!(stream.controls.get(), Some(Some(_))) && (!queue || matches!(stream.queues.get(), Some(Some(_))))
     }
 
@@ -246,7 +275,7 @@ impl Team {
     pub async fn open(&self, slot: usize, lane: usize, queue: bool) -> Result<Option<Turn<'_>>> {
         assert!(slot < SLOTS && lane < LANES, "stream {slot}.{lane}");
         let id = slot * LANES + lane;
-        let stream = &self.streams[id];
+        let stream = self.stream(id);
         if self.failed.load(Ordering::Relaxed) {
             return Err(Error::Peer);
         }
@@ -268,7 +297,7 @@ impl Team {
     /// Leases and publishes the caller's part of a stream, and waits for all others' word: their addresses, or `None` if
     /// somebody was refused.
     async fn agree(&self, id: usize, part: Part, bytes: usize) -> Result<Option<Box<[At<u8>]>>> {
-        let stream = &self.streams[id];
+        let stream = self.stream(id);
         let entry = |member: Member| &self.control(member).directory[id][part as usize];
         let own = &stream.own[part as usize];
         if entry(self.me).load(Ordering::Relaxed) == NOT_YET {

@@ -125,7 +125,13 @@ impl Waiting {
 /// Gives the core away.
 #[inline(always)]
 pub fn yield_now() {
-    #[cfg(not(loom))]
+    // At once, not by way of the standard library: what runs between two processes' turns runs cold.
+    #[cfg(not(any(loom, miri)))]
+    // SAFETY: no more than a system call.
+    unsafe {
+        libc::sched_yield();
+    }
+    #[cfg(all(miri, not(loom)))]
     std::thread::yield_now();
     #[cfg(loom)]
     loom::thread::yield_now();
@@ -142,6 +148,16 @@ impl Patience {
         // Who has waited for very long does not count any more.
         let due = vain.is_multiple_of(POLLS_PER_PROGRESS) || vain == u32::MAX;
         !waiting.crowded || due || Self::after(vain, waiting) == Pause::Sleep
+    }
+
+    /// Whether all there is to do after one more vain poll is to give the core away; then that poll counts.
+    pub fn only_yields(&mut self, waiting: &Waiting) -> bool {
+        let vain = self.0.saturating_add(1);
+        let only = !self.is_progress_due(waiting) && Self::after(vain, waiting) == Pause::Yield;
+        if only {
+            self.0 = vain;
+        }
+        only
     }
 
     /// What to do after one more vain poll.
@@ -193,6 +209,13 @@ mod tests {
                 let after_long = Patience(1000).next_before_progress(&Waiting { yields: false, ..waiting });
                 assert_eq!(after_long == Pause::Yield, waiting.gives_core_away(), "{waiting:?}");
                 for _ in 0..300 {
+                    let (mut once, mut other) = (alone, alone);
+                    let due = alone.is_progress_due(&waiting);
+                    if once.only_yields(&waiting) {
+                        assert_eq!((due, other.next(&waiting), once.0), (false, Pause::Yield, other.0), "{waiting:?}");
+                    } else {
+                        assert!(due || other.next(&waiting) != Pause::Yield, "{waiting:?}");
+                    }
                     let expected = match alone.next(&waiting) {
                         Pause::None => Pause::None,
                         _ if yields => Pause::None,

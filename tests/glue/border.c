@@ -54,10 +54,14 @@ static int record(const void *from, const struct cr_call *call, int called_mode,
     return answer;
 }
 
-int cr_call_blocking(void *module_state, const struct cr_call *call)
-{
-    return record(module_state, call, BLOCKING, NULL);
-}
+#define DOOR(name, KIND)                                                                                       \
+    int cr_block_##name(void *module_state, const struct cr_call *call)                                        \
+    {                                                                                                          \
+        check(KIND == call->kind, "the door");                                                                 \
+        return record(module_state, call, BLOCKING, NULL);                                                     \
+    }
+CR_DOORS(DOOR)
+#undef DOOR
 
 int cr_call_nonblocking(void *module_state, const struct cr_call *call, struct ompi_request_t **where)
 {

@@ -177,6 +177,64 @@ static void flock(MPI_Comm comm, int round, int n, int *buffers)
     check(!wrong, "round %d: wrong numbers in %d blocks of %d operations at a time", round, wrong, FLOCK);
 }
 
+/* The first reduction of n numbers on a communicator whose operations so far had nothing to carry: how many bytes it needs room for must be known before
+ * it begins, at the blocking door as at the nonblocking one. */
+static void first(int which, int n, double *mine, double *all)
+{
+    int rank, root = n % test_size, got = n, *counts = malloc(sizeof(int) * (size_t) test_size);
+    MPI_Comm comm;
+    MPI_Request request = MPI_REQUEST_NULL;
+    must(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    must(MPI_Comm_rank(comm, &rank));
+    for (int i = 0; i < 5; i++) {
+        must(MPI_Barrier(comm));
+        must(MPI_Ibarrier(comm, &request));
+        must(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    }
+    for (int r = 0; r < test_size; r++)
+        counts[r] = n;
+    for (int i = 0; i < n * test_size; i++)
+        mine[i] = rank + 1 + i % n;
+    double up = rank + 1, sum = test_size * (test_size + 1) / 2.0, terms = test_size, here = up * (up + 1) / 2;
+    switch (which) {
+    case 0:
+        must(MPI_Allreduce(mine, all, n, MPI_DOUBLE, MPI_SUM, comm));
+        break;
+    case 1:
+        must(MPI_Reduce(mine, all, n, MPI_DOUBLE, MPI_SUM, root, comm));
+        got = rank == root ? n : 0;
+        break;
+    case 2:
+        must(MPI_Scan(mine, all, n, MPI_DOUBLE, MPI_SUM, comm));
+        sum = here, terms = up;
+        break;
+    case 3:
+        must(MPI_Exscan(mine, all, n, MPI_DOUBLE, MPI_SUM, comm));
+        sum = here - up, terms = rank;
+        got = rank > 0 ? n : 0;
+        break;
+    case 4:
+        must(MPI_Reduce_scatter_block(mine, all, n, MPI_DOUBLE, MPI_SUM, comm));
+        break;
+    case 5:
+        must(MPI_Reduce_scatter(mine, all, counts, MPI_DOUBLE, MPI_SUM, comm));
+        break;
+    case 6:
+        must(MPI_Iallreduce(mine, all, n, MPI_DOUBLE, MPI_SUM, comm, &request));
+        break;
+    default:
+        must(MPI_Ireduce(mine, all, n, MPI_DOUBLE, MPI_SUM, root, comm, &request));
+        got = rank == root ? n : 0;
+    }
+    must(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    int wrong = 0;
+    for (int i = 0; i < got; i++)
+        wrong += all[i] != sum + terms * i;
+    check(!wrong, "first reduction %d of %d numbers: %d wrong", which, n, wrong);
+    must(MPI_Comm_free(&comm));
+    free(counts);
+}
+
 int main(int argc, char **argv)
 {
     int lengths[2] = {1, 1}, displacements[2] = {1, 0};
@@ -193,6 +251,12 @@ int main(int argc, char **argv)
         if (round % 2)
             flock(MPI_COMM_WORLD, round, (int[]){2, 100, 6, LINES}[round / 2 % 4], buffers);
     }
+    static const int LENGTHS[] = {1, 7, 8, 10, 56, 57, 500};
+    double *numbers = malloc(sizeof(double) * 500 * (size_t) test_size * 2);
+    for (int i = 0; i < (int) (sizeof LENGTHS / sizeof *LENGTHS); i++)
+        for (int which = 0; which < 8; which++)
+            first(which, LENGTHS[i], numbers, numbers + 500 * test_size);
+    free(numbers);
     must(MPI_Op_free(&last_but_kept));
     must(MPI_Type_free(&pair));
     free(mine);

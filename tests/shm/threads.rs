@@ -2,7 +2,10 @@
 
 use super::data::{config, hash, seeds};
 use super::operations::{Call, KINDS, Kind, run, run_with};
+use coll_rust::endpoint::Result;
+use coll_rust::shm::drive::{Around, give_way};
 use coll_rust::shm::heap::Heap;
+use coll_rust::shm::reach::Reach;
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::shm::turn::waits::{Blocks, Runs};
 use coll_rust::sim::Rng;
@@ -38,6 +41,29 @@ impl Runs for InTeam<'_> {
         self.1.set(patience);
         result
     }
+
+    fn reach(self, late: Reach<'_>) -> Result<u64> {
+        let mut patience = self.1.get();
+        let seen = give_way(&late, self.0, Nothing, &mut patience);
+        self.1.set(patience);
+        match seen {
+            Some(seen) => Ok(seen),
+            None => self.run(move || late),
+        }
+    }
+}
+
+/// There is nothing around.
+struct Nothing;
+
+impl Around for Nothing {
+    fn progress(&mut self) {}
+
+    fn progress_hushed(&mut self) {}
+
+    fn take_awaited(&mut self) -> bool {
+        false
+    }
 }
 
 /// Does a call on a stream in either of the ways in which operations wait: members may take different ones.
@@ -46,7 +72,7 @@ fn call_either_way(team: &Team, slot: usize, call: Call, suspended: bool) {
         true => block_on(team, run(team, slot, 0, call)),
         false => {
             let patience = Cell::default();
-            block_on(team, run_with(team, slot, 0, call, Blocks(InTeam(team, &patience))));
+            block_on(team, run_with(team, slot, 0, call, Blocks::<_, 0>(InTeam(team, &patience))));
         }
     }
 }
@@ -65,8 +91,9 @@ pub fn settings(size: usize, rng: &mut Rng) -> Config {
     // Only who gives the core away makes progress where others are waiting for it.
     let mode = [Mode::Auto, Mode::Yield, Mode::Block, Mode::Spin][rng.below(if size == 2 { 4 } else { 3 })];
     let looks = if cfg!(miri) { 3 } else { 200 };
-    let waiting =
-        Waiting { mode, crowded: size > 2 || rng.chance(128), yields: false, spin: 1 + rng.below(looks) as u32 };
+    // Not crowded, more than two only get on where they give their cores away.
+    let crowded = (size > 2 && mode == Mode::Auto) || rng.chance(128);
+    let waiting = Waiting { mode, crowded, yields: false, spin: 1 + rng.below(looks) as u32 };
     Config { waiting, ..config(rng) }
 }
 

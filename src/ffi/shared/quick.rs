@@ -1,6 +1,8 @@
 //! Calls on plain data, blocking and nonblocking ones. What they do is one future of the operation alone, on the caller's stack or in one piece of memory,
 //! instead of one within the other for each branch that a call may take.
 
+mod blocking_only;
+
 pub use super::plain::{PlainBlocks, blocks, stream};
 use super::plain::{bytes, plain};
 use super::{Elements, needs_queue, zero_copy};
@@ -10,7 +12,6 @@ use crate::ffi::comm::Comm;
 use crate::ffi::engine::start_on_stream;
 use crate::ffi::glue::{self, cr_call, cr_side, ompi_datatype_t, ompi_request_t};
 use crate::ffi::kind::{Kind, Mode};
-use crate::ffi::neighbor::has_equal_blocks;
 use crate::ffi::{counters, operation};
 use crate::shm::layout::LINE;
 use crate::shm::op;
@@ -23,15 +24,18 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 
-/// A call on plain data, and the door that it comes by: blocking or nonblocking.
+/// A door that calls on plain data come by, of a communicator with a team: of blocking ones, each [`Kind`] has its own; nonblocking ones share one ([`ANY`]).
 #[derive(Clone, Copy)]
-struct At<'c, const BLOCKING: bool> {
+pub struct At<'c, const BLOCKING: bool, const DOOR: i32> {
     comm: &'c Arc<Comm>,
     team: &'c Team,
     kind: Kind,
     /// Where the request goes, if it does not block.
     request: *mut *mut ompi_request_t,
 }
+
+/// The door of all nonblocking calls.
+const ANY: i32 = -1;
 
 /// Does an operation [`At`] a door, or starts it; `len`: as for [`needs_queue`]. A macro, since no function that is given the operation as an `async` closure
 /// takes as little: a future within another took 40 instructions more, of a Bcast's 530.
@@ -47,18 +51,10 @@ macro_rules! go {
     };
 }
 
-/// Does a blocking call on plain data, without looking at more than it must. `None`: by the way of all calls, please.
-///
-/// # Safety
-/// As for [`Call::new`](crate::ffi::call::Call::new).
+/// The door for blocking calls on plain data, by which they are done without looking at more than they must. `None`: by the way of all calls, please.
 #[inline(always)]
-pub unsafe fn quick(comm: &Arc<Comm>, call: &cr_call) -> Option<i32> {
-    if !comm.is_quick(call.kind) {
-        return None;
-    }
-    let (team, kind) = (comm.team.get()?, Kind::from_number(call.kind)?);
-    // SAFETY: by the caller's promise.
-    unsafe { At::<true> { comm, team, kind, request: ptr::null_mut() }.through(call) }
+pub fn at<const DOOR: i32>(comm: &Arc<Comm>, kind: Kind) -> Option<At<'_, true, DOOR>> {
+    Some(At { comm, team: comm.quick(kind as i32)?, kind, request: ptr::null_mut() })
 }
 
 /// Starts a nonblocking call likewise; stores its request. Those of vector forms, whose arrays would have to be copied, and of the other reductions go
@@ -68,20 +64,25 @@ pub unsafe fn quick(comm: &Arc<Comm>, call: &cr_call) -> Option<i32> {
 /// As for [`engine::start`](crate::ffi::engine::start).
 #[inline(always)]
 pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> Option<i32> {
-    if !comm.is_quick(call.kind) {
-        return None;
-    }
-    let (team, kind) = (comm.team.get()?, Kind::from_number(call.kind)?);
-    match kind {
-        Kind::Barrier | Kind::Bcast | Kind::Reduce | Kind::Allreduce => {}
-        Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall => {}
-        _ => return None,
-    }
+    let (team, kind) = (comm.quick(call.kind)?, Kind::from_number(call.kind)?);
+    let at = At::<false, ANY> { comm, team, kind, request };
     // SAFETY: by the caller's promise.
-    unsafe { At::<false> { comm, team, kind, request }.through(call) }
+    unsafe {
+        match kind {
+            Kind::Barrier => at.barrier(call),
+            Kind::Bcast => at.bcast(call),
+            Kind::Reduce => at.reduce(call),
+            Kind::Allreduce => at.allreduce(call),
+            Kind::Gather => at.gather(call),
+            Kind::Scatter => at.scatter(call),
+            Kind::Allgather => at.allgather(call),
+            Kind::Alltoall => at.alltoall(call),
+            _ => None,
+        }
+    }
 }
 
-impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
+impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     #[inline(always)]
     fn needs_queue(self, len: usize) -> bool {
         needs_queue(self.kind, Some(len), self.team.size())
@@ -89,7 +90,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
 
     /// The next turn on the stream of blocking operations.
     #[inline(always)]
-    fn turn<'p>(self, len: usize, patience: &'p Cell<Patience>) -> Option<Turn<'c, Blocks<InTeam<'p>>>>
+    fn turn<'p>(self, len: usize, patience: &'p Cell<Patience>) -> Option<Turn<'c, Blocks<InTeam<'p>, DOOR>>>
     where
         'c: 'p,
     {
@@ -157,156 +158,180 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
         unsafe { if self.admits(side.dtype) { blocks(side) } else { None } }
     }
 
-    /// Does the call, or starts it.
+    /// Barrier.
     ///
     /// # Safety
-    /// As for [`quick`] and [`start`].
+    /// As for [`Call::new`](crate::ffi::call::Call::new), and, where it does not block, [`start`].
     #[inline(always)]
-    unsafe fn through(self, call: &cr_call) -> Option<i32> {
-        match self.kind {
-            Kind::Barrier => go!(self, 0, |turn| op::barrier::barrier(turn)),
-            Kind::Bcast => {
-                // SAFETY: significant, so live by the caller's promise.
-                let data = unsafe { self.stream(&call.recv) }?;
-                let (root, zero_copy) = (call.root as usize, self.zero_copy(Some(data.len()), |from| from.bcast));
-                go!(self, data.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))
-            }
-            // SAFETY: by the caller's promise.
-            Kind::Gather | Kind::Gatherv | Kind::Scatter | Kind::Scatterv => unsafe { self.rooted(call) },
-            // SAFETY: as above.
-            Kind::Allgather | Kind::Allgatherv | Kind::Alltoall | Kind::Alltoallv => unsafe { self.unrooted(call) },
-            Kind::Alltoallw | Kind::NeighborAlltoallw => None, // of several datatypes
-            // SAFETY: as above.
-            kind if kind.is_neighbor() => unsafe { self.neighbor(call) },
-            // SAFETY: as above.
-            _ => unsafe { self.reduction(call) },
+    pub unsafe fn barrier(self, _: &cr_call) -> Option<i32> {
+        go!(self, 0, |turn| op::barrier::barrier(turn))
+    }
+
+    /// Bcast.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn bcast(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: significant, so live by the caller's promise.
+        let data = unsafe { self.stream(&call.recv) }?;
+        let (root, zero_copy) = (call.root as usize, self.zero_copy(Some(data.len()), |from| from.bcast));
+        go!(self, data.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))
+    }
+
+    /// Gather, and its vector form.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn gather(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        let (all, own, each) = unsafe { self.rooted(call, &call.recv, &call.send) }?;
+        let known = (self.kind == Kind::Gather).then_some(each);
+        let (root, zero_copy) = (call.root as usize, self.zero_copy(known, |from| from.gather));
+        match (all, own) {
+            (Some(all), own) => go!(self, each, |turn| op::gather::receive(turn, own.as_ref(), &all, zero_copy)),
+            (None, Some(own)) => go!(self, each, |turn| op::gather::send(turn, root, &own, zero_copy)),
+            (None, None) => None,
         }
     }
 
-    /// Gather and Scatter and their vector forms.
+    /// Scatter, and its vector form.
     ///
     /// # Safety
-    /// As for [`through`](At::through).
-    unsafe fn rooted(self, call: &cr_call) -> Option<i32> {
-        let (root, is_root) = (call.root as usize, call.root as u32 == self.comm.rank());
-        let gathers = matches!(self.kind, Kind::Gather | Kind::Gatherv);
-        let (all, own) = if gathers { (&call.recv, &call.send) } else { (&call.send, &call.recv) };
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn scatter(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        let (all, own, each) = unsafe { self.rooted(call, &call.send, &call.recv) }?;
+        let (root, zero_copy) = (call.root as usize, self.zero_copy(None, |from| from.scatter));
+        match (all, own) {
+            (Some(all), own) => go!(self, each, |turn| op::scatter::send(turn, &all, own.as_ref(), zero_copy)),
+            (None, Some(own)) => go!(self, each, |turn| op::scatter::receive(turn, root, &own, zero_copy)),
+            (None, None) => None,
+        }
+    }
+
+    /// All blocks, of an operation with a root, where the caller is the root, its own one, unless that is in place, and the bytes of a block.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    unsafe fn rooted(
+        self,
+        call: &cr_call,
+        all: &cr_side,
+        own: &cr_side,
+    ) -> Option<(Option<PlainBlocks>, Option<Span>, usize)> {
+        let is_root = call.root as u32 == self.comm.rank();
         // SAFETY: significant, so live by the caller's promise; as below.
         let all = if is_root { Some(unsafe { self.blocks(all) }?) } else { None };
         // SAFETY: as above.
         let own = if own.in_place != 0 { None } else { Some(unsafe { self.stream(own) }?) };
         let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.len()))?;
-        let known = (self.kind == Kind::Gather).then_some(each);
-        let zero_copy = self.zero_copy(known, |from| if gathers { from.gather } else { from.scatter });
-        match (all, own, gathers) {
-            (Some(all), own, true) => go!(self, each, |turn| op::gather::receive(turn, own.as_ref(), &all, zero_copy)),
-            (Some(all), own, false) => go!(self, each, |turn| op::scatter::send(turn, &all, own.as_ref(), zero_copy)),
-            (None, Some(own), true) => go!(self, each, |turn| op::gather::send(turn, root, &own, zero_copy)),
-            (None, Some(own), false) => go!(self, each, |turn| op::scatter::receive(turn, root, &own, zero_copy)),
-            (None, None, _) => None,
-        }
+        Some((all, own, each))
     }
 
-    /// Allgather and Alltoall and their vector forms.
+    /// Allgather, and its vector form.
     ///
     /// # Safety
-    /// As for [`through`](At::through).
-    unsafe fn unrooted(self, call: &cr_call) -> Option<i32> {
-        let in_place = call.send.in_place != 0;
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn allgather(self, call: &cr_call) -> Option<i32> {
         // SAFETY: significant, so live by the caller's promise; as below.
         let into = unsafe { self.blocks(&call.recv) }?;
-        let each = into.each;
-        if matches!(self.kind, Kind::Allgather | Kind::Allgatherv) {
-            // SAFETY: as above.
-            let own = if in_place { None } else { Some(unsafe { self.stream(&call.send) }?) };
-            let known = (self.kind == Kind::Allgather).then_some(each);
-            let zero_copy = self.zero_copy(known, |from| from.allgather);
-            return go!(self, each, |turn| op::allgather::allgather(turn, own.as_ref(), &into, zero_copy));
-        }
         // SAFETY: as above.
-        let out = if in_place { None } else { Some(unsafe { self.blocks(&call.send) }?) };
-        let zero_copy = self.zero_copy(None, |from| from.alltoall);
-        go!(self, each, |turn| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
+        let own = if call.send.in_place != 0 { None } else { Some(unsafe { self.stream(&call.send) }?) };
+        let known = (self.kind == Kind::Allgather).then_some(into.each);
+        let zero_copy = self.zero_copy(known, |from| from.allgather);
+        go!(self, into.each, |turn| op::allgather::allgather(turn, own.as_ref(), &into, zero_copy))
     }
 
-    /// The reductions.
+    /// Alltoall, and its vector form.
     ///
     /// # Safety
-    /// As for [`through`](At::through).
-    unsafe fn reduction(self, call: &cr_call) -> Option<i32> {
-        let (team, kind) = (self.team, self.kind);
-        let is_target = kind != Kind::Reduce || call.root as u32 == self.comm.rank();
-        let side = if is_target { &call.recv } else { &call.send };
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn alltoall(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: significant, so live by the caller's promise; as below.
+        let into = unsafe { self.blocks(&call.recv) }?;
+        // SAFETY: as above.
+        let out = if call.send.in_place != 0 { None } else { Some(unsafe { self.blocks(&call.send) }?) };
+        let zero_copy = self.zero_copy(None, |from| from.alltoall);
+        go!(self, into.each, |turn| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
+    }
+
+    /// Reduce.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn reduce(self, call: &cr_call) -> Option<i32> {
+        let root = call.root as usize;
+        let side = if call.root as u32 == self.comm.rank() { &call.recv } else { &call.send };
+        // SAFETY: significant, by the caller's promise.
+        let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, side.count) }?;
+        go!(self, bytes, |turn| op::reduce::reduce(turn, root, &elements, input, output))
+    }
+
+    /// Allreduce.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn allreduce(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        let Reduction { elements, input, output, bytes } =
+            unsafe { self.reduction(call, &call.recv, call.recv.count) }?;
+        // SAFETY: as above.
+        if !BLOCKING && bytes == 4 && unsafe { is_extremum(&elements) } {
+            return None; // maybe Open MPI's own: see `Call::is_like_agreement`
+        }
+        let zero_copy = self.zero_copy(Some(bytes), |from| from.allreduce);
+        go!(self, bytes, |turn| op::allreduce::allreduce(turn, &elements, input, output, zero_copy))
+    }
+
+    /// Scan and Exscan.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn scan(self, call: &cr_call) -> Option<i32> {
+        let exclusive = self.kind == Kind::Exscan;
+        // SAFETY: by the caller's promise.
+        let Reduction { elements, input, output, bytes } =
+            unsafe { self.reduction(call, &call.recv, call.recv.count) }?;
+        go!(self, bytes, |turn| op::scan::scan(turn, exclusive, &elements, input, output))
+    }
+
+    /// The elements of a reduction: so many of the significant `side`.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    unsafe fn reduction(self, call: &cr_call, side: &cr_side, count: usize) -> Option<Reduction> {
         // SAFETY: live by the caller's promise, as below.
         let size = unsafe { if self.admits(side.dtype) { plain(side.dtype) } else { None } }?;
         // Asked before there is a turn: one that is dropped fails the team.
         // SAFETY: as above.
-        if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 || !team.fits(size) {
+        if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 || !self.team.fits(size) {
             return None;
         }
-        let counts = |member: usize| match side.counts.is_null() {
-            true => side.count,
-            false => usize::try_from(PlainBlocks::of(side.counts, member)).unwrap_or(0),
-        };
-        let count = match kind {
-            Kind::ReduceScatter | Kind::ReduceScatterBlock => {
-                (0..team.size()).map(counts).try_fold(0, usize::checked_add)?
-            }
-            _ => side.count,
-        };
         let output = bytes(call.recv.buf, size, count)?;
         let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)? };
-        let (len, root) = (input.len(), call.root as usize);
         let elements = Elements { dtype: side.dtype, op: call.op, size };
         let units = |span: Span| Span::new(span.ptr(), count, size as isize);
-        let (input, output) = (units(input), units(output));
-        match kind {
-            Kind::Reduce => go!(self, len, |turn| op::reduce::reduce(turn, root, &elements, input, output)),
-            Kind::Scan | Kind::Exscan => {
-                let exclusive = kind == Kind::Exscan;
-                go!(self, len, |turn| op::scan::scan(turn, exclusive, &elements, input, output))
-            }
-            Kind::ReduceScatter | Kind::ReduceScatterBlock => {
-                let patience = Cell::default();
-                let turn = self.turn(len, &patience)?;
-                self.finish(op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
-            }
-            // SAFETY: as above.
-            _ if !BLOCKING && len == 4 && unsafe { is_extremum(&elements) } => None, // maybe Open MPI's own: see `Call::is_like_agreement`
-            _ => {
-                let zero_copy = self.zero_copy(Some(len), |from| from.allreduce);
-                go!(self, len, |turn| op::allreduce::allreduce(turn, &elements, input, output, zero_copy))
-            }
-        }
+        Some(Reduction { elements, input: units(input), output: units(output), bytes: input.len() })
     }
+}
 
-    /// The neighbourhood operations, which take a turn with a queue whatever their lengths.
-    ///
-    /// # Safety
-    /// As for [`through`](At::through).
-    unsafe fn neighbor(self, call: &cr_call) -> Option<i32> {
-        let around = self.comm.neighborhood()?;
-        // Without neighbours on one side there are no arrays.
-        if (has_equal_blocks(self.kind) && around.known_connected() != Some(true))
-            || around.degrees().0.min(around.degrees().1) == 0
-        {
-            return None;
-        }
-        let edges = around.known_within()?;
-        let patience = Cell::default();
-        // SAFETY: significant, so live by the caller's promise; as below.
-        let into = unsafe { blocks(&call.recv) }?;
-        if matches!(self.kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv) {
-            // SAFETY: as above.
-            let own = unsafe { stream(&call.send) }?;
-            let zero_copy = self.zero_copy(None, |from| from.allgather);
-            return self.finish(op::neighbor::spread(self.turn(0, &patience)?, edges, &own, &into, zero_copy));
-        }
-        // SAFETY: as above.
-        let out = unsafe { blocks(&call.send) }?;
-        let zero_copy = self.zero_copy(None, |from| from.alltoall);
-        self.finish(op::neighbor::exchange(self.turn(0, &patience)?, edges, &out, &into, zero_copy))
-    }
+/// What a reduction is about: elements, as the units of both spans.
+struct Reduction {
+    elements: Elements,
+    input: Span,
+    output: Span,
+    /// Bytes of each.
+    bytes: usize,
 }
 
 /// Whether a reduction is by MPI_MAX or MPI_MIN.

@@ -62,7 +62,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
             if len > 0 {
                 met += 1;
                 if let Some(late) = turn.wrote_room(member, len).late() {
-                    waits.on(late).await?;
+                    waits.reach(late).await?;
                 }
                 // SAFETY: published, and it holds so much.
                 unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;

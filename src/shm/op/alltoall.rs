@@ -130,7 +130,7 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         met += 1;
         let rooms = plan.rooms(member);
         if let Some(late) = turn.wrote_at(member, rooms.at(turn, me, len), len).late() {
-            waits.on(late).await?;
+            waits.reach(late).await?;
         }
         // SAFETY: published, and a share holds so much.
         unsafe { copy::unpack(&block, 0, len, rooms.at(turn, me, len), false) }?;

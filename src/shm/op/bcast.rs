@@ -46,7 +46,7 @@ pub fn bcast_by<S: Stream + ?Sized>(
             }
             (true, false) => {
                 if let Some(late) = turn.wrote_room(root, len).late() {
-                    waits.on(late).await?;
+                    waits.reach(late).await?;
                 }
                 // SAFETY: published, and they fit.
                 unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;

@@ -117,7 +117,7 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
             let len = all.len(member);
             if len > 0 {
                 if let Some(late) = turn.wrote_room(member, len).late() {
-                    waits.on(late).await?;
+                    waits.reach(late).await?;
                 }
                 // SAFETY: published, and it holds so much.
                 unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;

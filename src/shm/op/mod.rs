@@ -66,7 +66,7 @@ macro_rules! all_wrote_room {
     ($turn:ident, $waits:ident, $len:expr) => {
         for member in $turn.others() {
             if let Some(late) = $turn.wrote_room(member, $len).late() {
-                $waits.on(late).await?;
+                $waits.reach(late).await?;
             }
         }
         $turn.met();

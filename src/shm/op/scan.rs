@@ -40,7 +40,7 @@ pub fn scan<C: Combine>(
         turn.publish(1);
         for member in 0..me {
             if let Some(late) = turn.wrote_room(member, bytes).late() {
-                waits.on(late).await?;
+                waits.reach(late).await?;
             }
         }
         let operands = if exclusive { me } else { me + 1 };

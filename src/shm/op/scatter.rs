@@ -200,7 +200,7 @@ pub fn receive<S: Stream + ?Sized>(
         }
         if len > 0 {
             if let Some(late) = turn.wrote_at(root, rooms.at(&turn, me, len), len).late() {
-                waits.on(late).await?;
+                waits.reach(late).await?;
             }
             // SAFETY: published, and a share holds so much.
             unsafe { copy::unpack(own, 0, len, rooms.at(&turn, me, len), false) }?;

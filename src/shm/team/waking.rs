@@ -32,6 +32,7 @@ impl Team {
     }
 
     #[cold]
+    #[unsafe(link_section = ".text.hot.coll_rust")]
     fn wake(&self, word: &SharedU64, before: u64, next: u64) {
         // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
         fence(Ordering::SeqCst);
@@ -76,6 +77,12 @@ impl Team {
     /// Whether one who waits for one word has to make progress elsewhere before it [pauses](Team::pause).
     pub fn is_progress_due(&self, patience: &Patience) -> bool {
         patience.is_progress_due(&self.config.waiting)
+    }
+
+    /// Whether all that is to be done after one more vain look of one who waits for one word is to give the core away.
+    #[inline(always)]
+    pub fn only_yields(&self, patience: &mut Patience) -> bool {
+        patience.only_yields(&self.config.waiting)
     }
 
     /// For the executor of a blocking operation, after each poll that found nothing: whether to give the core away now. Or it sleeps, for at most 1 ms, but

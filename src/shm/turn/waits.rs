@@ -6,6 +6,8 @@
 //! It only does so where nothing that lives across an `await` holds the address of something else that does. So short ways loop over [`others`](super::View::others), which borrows nothing, and not by closures that borrow
 //! the turn; and what is passed to [`long`](Waits::long) is moved there.
 
+use crate::endpoint::Result;
+use crate::shm::reach::Reach;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -30,6 +32,12 @@ pub trait Waits: Copy {
     #[inline(always)]
     fn on<F: Future<Output = T>, T>(self, late: F) -> Wait<F, T, Self> {
         self.long(move || late)
+    }
+
+    /// Waits for one word, which has been [looked at](Reach::late) in vain: what is waited for most.
+    #[inline(always)]
+    fn reach<'t>(self, late: Reach<'t>) -> Wait<Reach<'t>, Result<u64>, Self> {
+        self.on(late)
     }
 
     /// Waits for what `late` returns: something long, which need not be kept beside all else.
@@ -84,19 +92,30 @@ impl Waits for Suspends {
 pub trait Runs: Copy {
     /// Runs what `late` returns to its end.
     fn run<F: Future>(self, late: impl FnOnce() -> F) -> F::Output;
+
+    /// The same of the wait for one word, which has been [looked at](Reach::late) in vain.
+    fn reach(self, late: Reach<'_>) -> Result<u64> {
+        self.run(move || late)
+    }
 }
 
-/// The caller's thread waits: nothing is kept.
+/// The caller's thread waits: nothing is kept. `DOOR`: who calls; what is called from one place only becomes a part of it, so each place
+/// has an operation of its own.
 #[derive(Clone, Copy)]
-pub struct Blocks<R>(pub R);
+pub struct Blocks<R, const DOOR: i32>(pub R);
 
-impl<R: Runs> Waits for Blocks<R> {
+impl<R: Runs, const DOOR: i32> Waits for Blocks<R, DOOR> {
     type Kept<F> = ();
     type Known<T> = Option<T>;
 
     #[inline(always)]
     fn begin<F: Future<Output = T>, T>(self, late: impl FnOnce() -> F) -> ((), Option<T>) {
         ((), Some(self.0.run(late)))
+    }
+
+    #[inline(always)]
+    fn reach<'t>(self, late: Reach<'t>) -> Wait<Reach<'t>, Result<u64>, Self> {
+        Wait { kept: (), known: Some(self.0.reach(late)) }
     }
 
     #[inline(always)]
@@ -146,7 +165,7 @@ mod tests {
     fn who_blocks_is_not_suspended() {
         let mut context = Context::from_waker(Waker::noop());
         let polls = Cell::new(0);
-        assert_eq!(pin!(operation(Blocks(Polls(&polls)))).poll(&mut context), Poll::Ready(14));
+        assert_eq!(pin!(operation(Blocks::<_, 0>(Polls(&polls)))).poll(&mut context), Poll::Ready(14));
         assert_eq!(polls.get(), 4);
         let mut suspended = pin!(operation(Suspends));
         assert!(suspended.as_mut().poll(&mut context).is_pending());

@@ -1,0 +1,78 @@
+//! Short ways of operations that have no nonblocking one.
+
+use super::{At, PlainBlocks, Reduction, blocks, stream};
+use crate::ffi::glue::cr_call;
+use crate::ffi::neighbor::has_equal_blocks;
+use crate::shm::op;
+use std::cell::Cell;
+
+impl<const DOOR: i32> At<'_, true, DOOR> {
+    /// Reduce_scatter and Reduce_scatter_block.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn reduce_scatter(self, call: &cr_call) -> Option<i32> {
+        let (team, side) = (self.team, &call.recv);
+        let counts = |member: usize| match side.counts.is_null() {
+            true => side.count,
+            false => usize::try_from(PlainBlocks::of(side.counts, member)).unwrap_or(0),
+        };
+        let count = (0..team.size()).map(counts).try_fold(0, usize::checked_add)?;
+        // SAFETY: by the caller's promise.
+        let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, count) }?;
+        let patience = Cell::default();
+        let turn = self.turn(bytes, &patience)?;
+        self.finish(op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
+    }
+
+    /// Operations with several datatypes: no plain data.
+    ///
+    /// # Safety
+    /// None: unsafe to be like the others.
+    #[inline(always)]
+    pub unsafe fn mixed(self, _: &cr_call) -> Option<i32> {
+        None
+    }
+
+    /// Neighbor_allgather, and its vector form. As all neighbourhood operations, it takes a turn with a queue whatever its lengths.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn neighbor_allgather(self, call: &cr_call) -> Option<i32> {
+        let edges = self.edges()?;
+        let patience = Cell::default();
+        // SAFETY: significant, so live by the caller's promise; as below.
+        let (into, own) = unsafe { (blocks(&call.recv)?, stream(&call.send)?) };
+        let zero_copy = self.zero_copy(None, |from| from.allgather);
+        self.finish(op::neighbor::spread(self.turn(0, &patience)?, edges, &own, &into, zero_copy))
+    }
+
+    /// Neighbor_alltoall, and its vector form.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn neighbor_alltoall(self, call: &cr_call) -> Option<i32> {
+        let edges = self.edges()?;
+        let patience = Cell::default();
+        // SAFETY: significant, so live by the caller's promise; as below.
+        let (into, out) = unsafe { (blocks(&call.recv)?, blocks(&call.send)?) };
+        let zero_copy = self.zero_copy(None, |from| from.alltoall);
+        self.finish(op::neighbor::exchange(self.turn(0, &patience)?, edges, &out, &into, zero_copy))
+    }
+
+    /// The edges to neighbours, where all are on this node, and calls have sides to speak of.
+    #[inline(always)]
+    fn edges(&self) -> Option<&op::neighbor::Edges> {
+        let around = self.comm.neighborhood()?;
+        // Without neighbours on one side there are no arrays.
+        if (has_equal_blocks(self.kind) && around.known_connected() != Some(true))
+            || around.degrees().0.min(around.degrees().1) == 0
+        {
+            return None;
+        }
+        around.known_within()
+    }
+}
