@@ -6,6 +6,7 @@
 
 mod shm {
     mod data;
+    mod dealt;
     mod divided;
     mod failures;
     mod operations;

@@ -19,7 +19,8 @@ struct Shared {
     controls: Vec<Vec<Cell>>,
     /// Of each member: what it may lease, first a stream's control, then a queue.
     leases: Vec<Vec<Vec<Cell>>>,
-    fragment: usize,
+    /// Bytes of a queue.
+    queue: usize,
     secret: bool,
 }
 
@@ -36,6 +37,8 @@ pub struct Needs {
     pub fragment: usize,
     /// Fragments of each queue.
     pub fragments: usize,
+    /// Bytes of a short slot, which is watched as a whole.
+    pub short: usize,
     /// Lines of stream 0 that are used.
     pub lines: Vec<usize>,
     /// Whether members lease a queue for stream 0.
@@ -57,10 +60,12 @@ fn start(block: &[Cell]) -> *mut u8 {
 impl Modelled {
     /// Registers everything, before the model starts its threads.
     pub fn new(needs: &Needs) -> Modelled {
+        let before = LINES * needs.short;
+        let bytes = before + needs.fragment * needs.fragments;
         let controls: Vec<_> = (0..needs.members).map(|_| room(4096)).collect();
         let leases: Vec<Vec<_>> = (0..needs.members)
             .map(|m| match needs.queues && !needs.poor.contains(&m) {
-                true => vec![room(needs.fragment * needs.fragments)],
+                true => vec![room(bytes)],
                 false => Vec::new(),
             })
             .collect();
@@ -82,19 +87,20 @@ impl Modelled {
             register_contents(base.wrapping_add(read), LINE);
         }
         for queue in leases.iter().flatten() {
+            for slot in (0..before).step_by(needs.short.max(1)) {
+                register_contents(start(queue).wrapping_add(slot), needs.short);
+            }
             // Contents that different members read and write at the same time are told apart.
             for fragment in 0..needs.fragments {
                 for grain in (0..needs.fragment).step_by(needs.grain).take(GRAINS) {
-                    register_contents(start(queue).wrapping_add(fragment * needs.fragment + grain), needs.grain);
+                    register_contents(
+                        start(queue).wrapping_add(before + fragment * needs.fragment + grain),
+                        needs.grain,
+                    );
                 }
             }
         }
-        Modelled(Arc::new(Shared {
-            controls,
-            leases,
-            fragment: needs.fragment * needs.fragments,
-            secret: needs.secret,
-        }))
+        Modelled(Arc::new(Shared { controls, leases, queue: bytes, secret: needs.secret }))
     }
 
     pub fn member(&self, me: Member) -> Box<dyn Memory> {
@@ -122,7 +128,7 @@ unsafe impl Memory for View {
     }
 
     fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {
-        assert_eq!(bytes, self.shared.fragment, "the models lease queues only");
+        assert_eq!(bytes, self.shared.queue, "the models lease queues only");
         self.shared.leases[self.me].first().map(|queue| (0, start(queue)))
     }
 

@@ -34,6 +34,7 @@ fn needs(config: &Config, members: usize, queues: bool) -> Needs {
         grain: fragment,
         fragment,
         fragments: config.fragments,
+        short: config.short,
         lines: (0..LINES).collect(),
         queues,
         poor: Vec::new(),
@@ -179,6 +180,32 @@ fn the_work_is_shared() {
     // Three parts of three elements each.
     let needs = Needs { grain: 24, ..needs(&config, 3, true) };
     model(needs, config, 1, |team| allreduce(team, 9).unwrap());
+}
+
+/// Member `root` has blocks of `len` bytes for all.
+fn scatter(team: &Team, root: usize, len: usize) {
+    let block = |member: usize| vec![(root * 8 + member + 1) as u8; len];
+    let own = SimStream::direct(&vec![0; len]);
+    block_on(team, async {
+        let turn = team.open(0, 0, true).await?.expect("memory");
+        if team.me() == root {
+            let all = SimBlocks::run(&(0..team.size()).map(block).collect::<Vec<_>>());
+            op::scatter::send(turn, &all, Some(&own), usize::MAX).await
+        } else {
+            op::scatter::receive(turn, root, &own, usize::MAX).await
+        }
+    })
+    .unwrap();
+    assert_eq!(own.contents(), block(team.me()));
+}
+
+#[test]
+fn a_place_is_used_again_only_when_its_reader_has_read() {
+    let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
+    config.waiting.crowded = true;
+    // Places of half the ring are watched apart.
+    let needs = Needs { grain: 128, ..needs(&config, 2, true) };
+    model(needs, config, 1, |team| scatter(team, 0, 300));
 }
 
 #[test]

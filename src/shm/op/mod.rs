@@ -14,6 +14,7 @@ pub mod barrier;
 pub mod bcast;
 mod block;
 pub mod combine;
+mod dealt;
 pub mod divided;
 mod fetched;
 pub mod gather;

@@ -2,9 +2,11 @@
 //!
 //! A block that fits its member's share of the line, or of the short slot, travels there. Of others the first slot holds, for each
 //! member in its share, an address to read the block at, or the block's beginning; what remains goes in pieces, the k-th ones of all members before
-//! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i.
+//! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i. Where members take turns
+//! on the cores, [`dealt`] says how blocks travel that are not short.
 
 use super::block::{Block, Rooms, Shares, index, transfer};
+use super::dealt;
 use super::divided::{self, Root};
 use super::lent::{Lent, copy_part};
 use super::{HEAD, address, get, put};
@@ -79,7 +81,7 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> Result<()> {
     let turn = turn.widened();
-    let me = turn.me();
+    let (me, deals) = (turn.me(), dealt::is_wanted(&turn));
     let plan = Plan::new(&turn, me, zero_copy);
     turn.set_free().await?;
     let away = |m: Member| match all.len(m) >= zero_copy && !plan.rooms.hold(all.len(m)) {
@@ -93,6 +95,9 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
             unsafe { copy::pack(&block, 0, len, turn.mine(plan.rooms.at(&turn, member, len), len)) }?;
             continue;
         }
+        if deals {
+            continue;
+        }
         let (from, to) = (away(member), turn.slot(me, 0).wrapping_add(plan.first.at(member)));
         put(to, from);
         if from == 0 {
@@ -102,9 +107,16 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
             }?;
         }
     }
+    if deals {
+        dealt::tell(&turn, &plan.rooms, all, away)?;
+    }
     turn.publish(1);
-    let kept = own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
-    let sent = kept.and(send_rest(&turn, &plan, all, |m| away(m) != 0).await);
+    let keep = || own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
+    let sent = match deals {
+        // There is nothing to be read yet, as a rule.
+        true => dealt::send(&turn, &plan.rooms, all, |m| away(m) != 0).await.and_then(|()| keep()),
+        false => keep().and(send_rest(&turn, &plan, all, |m| away(m) != 0).await),
+    };
     let helped = match sent {
         Ok(()) => help(&turn, all, |m| away(m) != 0).await.map(|end| divided::tell(&turn, end)),
         failed => failed,
@@ -216,11 +228,19 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
     let (me, len) = (turn.me(), own.len());
     let plan = Plan::new(&turn, root, zero_copy);
     turn.wrote(root, 1).await?;
+    let deals = dealt::is_wanted(&turn);
     let from = turn.slot(root, 0).wrapping_add(plan.first.at(me));
-    let away = get(from);
+    let away = match deals {
+        true if len < zero_copy => 0,
+        true => dealt::address(&turn, root),
+        false => get(from),
+    };
     if away != 0 {
         let middle = middle(&turn, len);
         return divided::receive(turn, root, away, own, middle).await;
+    }
+    if deals {
+        return dealt::receive(turn, root, own).await;
     }
     let bypass = len >= turn.team().config().bypass_min;
     // SAFETY: published, and a share holds so much.
