@@ -39,7 +39,7 @@ pub unsafe fn block_on<const DOOR: i32>(
     {
         return code;
     }
-    // SAFETY: as above.
+    // SAFETY: by the caller's promise.
     unsafe { otherwise(comm, call) }
 }
 
