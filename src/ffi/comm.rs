@@ -163,7 +163,7 @@ impl Comm {
             };
             let kinds = Kind::all().filter(|&kind| wanted(kind) && !shared::has_tree(self, kind));
             if let Some(team) = self.team.get() {
-                // SYNC(the team): releases what it has become.
+                // SYNC(the team): releases the team, as its maker left it. Who sees `quick` before it goes the long way.
                 self.ready.store(ptr::from_ref(team).cast_mut(), Ordering::Release);
             }
             self.quick.store(kinds.fold(0, |mask, kind| mask | 1 << kind as u32), Ordering::Relaxed);
@@ -176,7 +176,7 @@ impl Comm {
         if self.quick.load(Ordering::Relaxed) >> (number as u32 & 31) & 1 == 0 {
             return None;
         }
-        // SYNC(the team): acquires that.
+        // SYNC(the team): acquires it.
         // SAFETY: null, or our maker's team, which was made once, and does not move, as we do not.
         unsafe { self.ready.load(Ordering::Acquire).as_ref() }
     }

@@ -329,8 +329,8 @@ pub const TABLE: &[Param] = &[
         name: "zero_copy_min",
         default: "auto",
         help: "Messages (blocks, in operations that have them) of so many bytes are read from the other's memory. auto: for each operation as \
-               measured by the first blocking operation on the first communicator of the process that can; before that, and where processes take turns \
-               on the cores, 128k in Scatter and Alltoall, and never elsewhere.",
+               measured by the first blocking operation on the first communicator of the process that can; before that, 16k in Scatter, 64k in Alltoall, \
+               and never elsewhere; where processes take turns on the cores, 128k in these two, and never elsewhere.",
         level: 5,
         accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
         set: |c, t| size(t).map(|v| c.shm.zero_copy_min = v),

@@ -64,8 +64,8 @@ pub fn drive<'t, T>(
     }
 }
 
-/// Waits for a word that has been looked at in vain: gives the core away and looks again, until the word has come, or something else is due, as for every eighth look: progress, a sleep. `None`: go on
-/// with [`drive`]. Nobody is asked before that whether members have failed, or messages are awaited.
+/// Waits for a word that has been looked at in vain: gives the core away and looks again, until the word has come, or more than that is due: progress, as after every eighth vain look, or a sleep.
+/// `None`: go on with [`drive`]. Until then nobody looks whether members have failed, or whether messages are awaited.
 #[inline(always)]
 pub fn give_way(late: &Reach<'_>, team: &Team, mut around: impl Around, patience: &mut Patience) -> Option<u64> {
     while team.only_yields(patience) {

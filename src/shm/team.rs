@@ -218,7 +218,7 @@ impl Team {
 
     #[inline(always)]
     fn control(&self, member: Member) -> &Control {
-        // SAFETY: `Memory` promises a control block there; it is only accessed through shared words and raw pointers.
+        // SAFETY: `Memory` promises a control block there; it is only accessed through shared words and raw pointers. The address was made from that of the whole block, by no reference.
         unsafe { &*self.controls[member].0.byte_sub(offset_of!(Control, stream)).cast::<Control>() }
     }
 

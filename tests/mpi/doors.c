@@ -3,7 +3,8 @@
  * another, so one takes the quick way and the other the long one. What tells operations apart, and what limits how far
  * ranks run ahead, must come out alike, or a later operation that needs messages (a user-defined reduction, or anything
  * for which shared memory did not suffice) meets the wrong ones, or waits for ever. Every other round calls the nonblocking forms, and then has
- * many of them under way at a time, each of which this rank may have come to by another door than the one before.
+ * many of them under way at a time, each of which this rank may have come to by another door than the one before. At the end, reductions are the first
+ * operations on communicators of their own that carry more than fits a cache line.
  *
  *   --rounds N   (default 200)
  */
@@ -195,6 +196,9 @@ static void first(int which, int n, double *mine, double *all)
         counts[r] = n;
     for (int i = 0; i < n * test_size; i++)
         mine[i] = rank + 1 + i % n;
+    for (int i = 0; i < n; i++)
+        all[i] = -1;
+    doing("first reduction %d of %d numbers", which, n);
     double up = rank + 1, sum = test_size * (test_size + 1) / 2.0, terms = test_size, here = up * (up + 1) / 2;
     switch (which) {
     case 0:
