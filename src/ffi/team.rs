@@ -1,8 +1,7 @@
 //! The team of a communicator: its processes on the caller's node, with shared memory.
 //!
-//! It is made by the communicator's first operation that could use it, whichever that is: a handshake over point-to-point with tags
-//! of its own, so that it does not matter which operation the other processes meet it in. What can fail on one process
-//! alone is tried first and agreed upon afterwards: all processes of the node use the team, or none does. Other nodes need not know.
+//! It is made by the communicator's first operation that could use it, whichever that is: a handshake over point-to-point with tags of its own, so that it does not matter which operation the other
+//! processes meet it in. What can fail on one process alone is tried first and agreed upon afterwards: all processes of the node use the team, or none does. Other nodes need not know.
 
 use super::apart::apart;
 use super::comm::{Comm, due};
