@@ -32,7 +32,7 @@ pub const NONBLOCKING: u64 = 4;
 /// Persistent operations that may use shared memory at a time.
 pub const PERSISTENT: u64 = 8;
 
-/// A communicator's team, from nothing on.
+/// A communicator's team, from nothing on. The team itself, which short calls need, comes first.
 #[derive(Default)]
 #[repr(C)]
 pub struct Maker {
