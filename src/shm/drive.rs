@@ -68,6 +68,7 @@ pub fn drive<'t, T>(
 /// `None`: go on with [`drive`]. Until then nobody looks whether members have failed, or whether messages are awaited.
 #[inline(always)]
 pub fn give_way(late: &Reach<'_>, team: &Team, mut around: impl Around, patience: &mut Patience) -> Option<u64> {
+    patience.begin();
     while team.only_yields(patience) {
         around.yield_now();
         if let Some(seen) = late.look() {

@@ -106,7 +106,7 @@ impl<'t> Reach<'t> {
     fn vain(&mut self) -> Poll<Result<u64>> {
         self.vain += 1;
         if self.blocking {
-            self.team.note(self.member, self.word, self.target);
+            self.team.note(self.member, self.word, self.target, self.vain == 1);
         }
         match self.team.trouble(self.member, self.vain.is_multiple_of(PATIENCE), self.alone) {
             // The member may have published before it failed.

@@ -82,9 +82,9 @@ pub enum Pause {
     Sleep,
 }
 
-/// Vain polls of an `auto` operation that yield before one sleeps: about 70 µs, if each lets another process in.
+/// Vain polls of an `auto` wait that yield before one sleeps: about 70 µs, if each lets another process in.
 const YIELDS: u32 = 100;
-/// Vain polls of a `block` operation that do nothing before one sleeps.
+/// Vain polls of a `block` wait that do nothing before one sleeps.
 const LOOKS: u32 = 2;
 /// Looks within one poll where the awaited process may need this core: a fraction of what giving it away costs.
 const CROWDED_LOOKS: u32 = 5;
@@ -137,33 +137,49 @@ pub fn yield_now() {
     loom::thread::yield_now();
 }
 
-/// The state of one blocking operation: its vain polls so far.
+/// The state of one blocking operation. Progress elsewhere is made by the vain polls of all its waits, however short each of them is; but who sleeps does so because this wait is a long one,
+/// whatever there was before: to sleep and to be woken takes as long as many steps of an operation.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Patience(u32);
+pub struct Patience {
+    /// Vain polls so far.
+    vain: u32,
+    /// Those of this wait.
+    here: u32,
+}
 
 impl Patience {
+    /// Begins another wait.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        self.here = 0;
+    }
+
     /// Whether to make progress elsewhere after one more vain poll. Who is about to sleep does, so that others wait for that no longer than a sleep.
     pub fn is_progress_due(&self, waiting: &Waiting) -> bool {
-        let vain = self.0.saturating_add(1);
+        let next = self.one_more();
         // Who has waited for very long does not count any more.
-        let due = vain.is_multiple_of(POLLS_PER_PROGRESS) || vain == u32::MAX;
-        !waiting.crowded || due || Self::after(vain, waiting) == Pause::Sleep
+        let due = next.vain.is_multiple_of(POLLS_PER_PROGRESS) || next.vain == u32::MAX;
+        !waiting.crowded || due || next.pause(waiting) == Pause::Sleep
     }
 
     /// Whether all there is to do after one more vain poll is to give the core away; then that poll counts.
     pub fn only_yields(&mut self, waiting: &Waiting) -> bool {
-        let vain = self.0.saturating_add(1);
-        let only = !self.is_progress_due(waiting) && Self::after(vain, waiting) == Pause::Yield;
+        let next = self.one_more();
+        let only = !self.is_progress_due(waiting) && next.pause(waiting) == Pause::Yield;
         if only {
-            self.0 = vain;
+            *self = next;
         }
         only
     }
 
     /// What to do after one more vain poll.
     pub fn next(&mut self, waiting: &Waiting) -> Pause {
-        self.0 = self.0.saturating_add(1);
-        Self::after(self.0, waiting)
+        *self = self.one_more();
+        self.pause(waiting)
+    }
+
+    fn one_more(self) -> Patience {
+        Patience { vain: self.vain.saturating_add(1), here: self.here.saturating_add(1) }
     }
 
     /// The same for one who waits for more than one word, or for messages, and makes progress next: it does not sleep, and where progress gives the core
@@ -175,8 +191,8 @@ impl Patience {
         }
     }
 
-    /// What to do after so many.
-    fn after(vain: u32, waiting: &Waiting) -> Pause {
+    fn pause(self, waiting: &Waiting) -> Pause {
+        let vain = self.here;
         match waiting.mode {
             Mode::Spin => Pause::None,
             Mode::Yield => Pause::Yield,
@@ -206,13 +222,18 @@ mod tests {
             for (crowded, yields) in [(false, false), (false, true), (true, false), (true, true)] {
                 let waiting = Waiting { mode, crowded, yields, spin: 0 };
                 let [mut alone, mut before] = [Patience::default(); 2];
-                let after_long = Patience(1000).next_before_progress(&Waiting { yields: false, ..waiting });
+                let after_long =
+                    Patience { vain: 1000, here: 1000 }.next_before_progress(&Waiting { yields: false, ..waiting });
                 assert_eq!(after_long == Pause::Yield, waiting.gives_core_away(), "{waiting:?}");
                 for _ in 0..300 {
                     let (mut once, mut other) = (alone, alone);
                     let due = alone.is_progress_due(&waiting);
                     if once.only_yields(&waiting) {
-                        assert_eq!((due, other.next(&waiting), once.0), (false, Pause::Yield, other.0), "{waiting:?}");
+                        assert_eq!(
+                            (due, other.next(&waiting), once.vain),
+                            (false, Pause::Yield, other.vain),
+                            "{waiting:?}"
+                        );
                     } else {
                         assert!(due || other.next(&waiting) != Pause::Yield, "{waiting:?}");
                     }
@@ -223,6 +244,21 @@ mod tests {
                     };
                     assert_eq!(before.next_before_progress(&waiting), expected, "{waiting:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_wait_does_not_sleep_because_others_were_long() {
+        for (mode, polls) in [(Mode::Auto, YIELDS), (Mode::Block, LOOKS)] {
+            let waiting = Waiting { mode, crowded: true, yields: false, spin: 0 };
+            let mut patience = Patience::default();
+            for wait in 0..3 {
+                patience.begin();
+                for poll in 0..polls {
+                    assert_ne!(patience.next(&waiting), Pause::Sleep, "{mode}: wait {wait}, poll {poll}");
+                }
+                assert_eq!(patience.next(&waiting), Pause::Sleep, "{mode}: wait {wait}");
             }
         }
     }
@@ -244,7 +280,10 @@ mod tests {
                     slept |= pause == Pause::Sleep;
                 }
                 assert_eq!(slept, waiting.may_sleep(), "{waiting:?}");
-                assert!(Patience(u32::MAX).is_progress_due(&waiting), "{waiting:?}: no progress for ever");
+                assert!(
+                    Patience { vain: u32::MAX, here: u32::MAX }.is_progress_due(&waiting),
+                    "{waiting:?}: no progress for ever"
+                );
                 assert!(waiting.looks() >= 1);
             }
         }

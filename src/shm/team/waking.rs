@@ -8,7 +8,7 @@ use crate::sync::futex::{self, Half};
 use crate::sync::shared::{Ordering, SharedU64, fence};
 use crate::sync::wait::{LONGEST_SLEEP_NS, Patience, Pause};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 /// What the latest wait of a blocking operation that found nothing waits for.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub(super) struct Awaited {
     target: AtomicU64,
     /// Waits that found nothing since the last pause.
     count: AtomicU32,
+    /// It is another wait than that of the pause before.
+    begins: AtomicBool,
 }
 
 impl Team {
@@ -53,11 +55,14 @@ impl Team {
         }
     }
 
-    /// Notes that a wait of a blocking operation for a word of `member` has found nothing.
-    pub(in crate::shm) fn note(&self, member: Member, word: &SharedU64, target: u64) {
+    /// Notes that a wait of a blocking operation for a word of `member` has found nothing; `begins`: for the first time.
+    pub(in crate::shm) fn note(&self, member: Member, word: &SharedU64, target: u64, begins: bool) {
         self.awaited.member.store(member, Ordering::Relaxed);
         self.awaited.word.store(ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
         self.awaited.target.store(target, Ordering::Relaxed);
+        if begins {
+            self.awaited.begins.store(true, Ordering::Relaxed);
+        }
         let count = self.awaited.count.load(Ordering::Relaxed);
         self.awaited.count.store(count.saturating_add(1), Ordering::Relaxed);
     }
@@ -75,7 +80,11 @@ impl Team {
     }
 
     /// Whether one who waits for one word has to make progress elsewhere before it [pauses](Team::pause).
-    pub fn is_progress_due(&self, patience: &Patience) -> bool {
+    pub fn is_progress_due(&self, patience: &mut Patience) -> bool {
+        if self.awaited.begins.load(Ordering::Relaxed) {
+            self.awaited.begins.store(false, Ordering::Relaxed);
+            patience.begin();
+        }
         patience.is_progress_due(&self.config.waiting)
     }
 
