@@ -18,7 +18,8 @@ relaxed look            | src/shm/reach.rs       | a_payload_arrives_with_its_fl
 no look before sleeping | src/shm/team/waking.rs | no_wake_up_is_lost_at_the_end_of_an_operation   | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(place(member, word, half), Ordering::Relaxed);/; s/^        asleep.store(place(member, word, half), Ordering::Relaxed);//
 sleeps elsewhere        | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/asleep.store(place(member, word, half)/asleep.store(place(member, word, Half::High)/
 no fence at the writer  | src/shm/team/waking.rs | no_wake_up_is_lost                              | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
-line not awaited        | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(self.team.config().lines as u32 - 1), 0)/(self.op.wrapping_sub(self.team.config().lines as u32), 0)/
+line not awaited        | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
+set not awaited         | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/{ config.lines } else { config.sets }/{ config.lines } else { config.lines }/
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
 answered twice          | src/shm/turn/asking.rs | two_ask_each_other                              | s/desk.answered.is_none()/true/
 relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/

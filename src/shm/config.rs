@@ -24,6 +24,9 @@ pub struct Config {
     pub waiting: Waiting,
     /// The longest contents of a short slot, up to [`SHORT`]; made a multiple of 64. 0: there are none.
     pub short: usize,
+    /// What is longer than that, up to so many bytes, travels as a whole in the set, unless each member has something else for each: where processes take turns on the cores,
+    /// whoever has one does all its part at once. Elsewhere not.
+    pub whole: usize,
     /// Bytes of a fragment; made a multiple of 64, and large enough for 128 bytes per member.
     pub fragment: usize,
     /// Fragments of a queue, over all sets.
@@ -50,6 +53,7 @@ impl Default for Config {
             sets: 2,
             lines: MAX_SETS,
             short: SHORT,
+            whole: 64 << 10,
             shared_work_min: 8192,
             piece_min: 4096,
             divided_min: 8192,

@@ -123,12 +123,14 @@ impl Team {
         let sets = power(config.sets.clamp(1, MAX_SETS));
         let each = power((config.fragments / sets).clamp(1, MAX_FRAGMENTS));
         let fragment = config.fragment.max(LEAST_SHARE * size).next_multiple_of(64);
+        let short = config.short.min(SHORT).next_multiple_of(64);
         let config = Config {
+            whole: if config.waiting.crowded { config.whole.clamp(short, short.max(each * fragment)) } else { short },
             fragment,
             fragments: each * sets,
             sets,
             lines: power(config.lines.clamp(MAX_SETS, LINES)),
-            short: config.short.min(SHORT).next_multiple_of(64),
+            short,
             ..config
         };
         let may_sleep = config.waiting.may_sleep() && size > 1;

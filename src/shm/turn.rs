@@ -2,7 +2,7 @@
 //!
 //! Operation n of a stream uses each member's line n % l and set n % w. A member may write
 //! * its line and its short slot when all others are through with operation n − l: their `read` is at least (n − l + 1, 0);
-//! * its set when all others are through with operation n − w: their `read` is at least (n − w + 1, 0). As w ≤ l, the line is free too.
+//! * its set (slots, or a message [as a whole](crate::shm::config::Config::whole)) when all others are through with operation n − w: their `read` is at least (n − w + 1, 0). As w ≤ l, the line is free too.
 //!
 //! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
 //! a step is, the operation says.

@@ -115,6 +115,18 @@ fn a_line_is_used_again_only_when_all_have_read_it() {
 }
 
 #[test]
+fn a_set_holds_another_whole_message_only_when_all_have_read_it() {
+    for sets in [1, 2] {
+        let mut config = config(sets, sets, Mode::Yield);
+        config.waiting.crowded = true;
+        model(needs(&config, 2, true), config, 1, |team| {
+            (0..3).for_each(|value| bcast(team, 0, value + 1, 200));
+            bcast(team, 1, 9, 100);
+        });
+    }
+}
+
+#[test]
 fn three_members_read_a_payload() {
     let config = config(1, 1, Mode::Yield);
     model(needs(&config, 3, false), config, 1, |team| {

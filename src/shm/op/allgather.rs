@@ -1,6 +1,6 @@
 //! Allgather, with blocks of any lengths: round by round, everybody writes a fragment and reads everybody's.
 //!
-//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot. A member whose block is exhausted writes no more, but goes on reading.
+//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take turns on the cores of up to 64 KiB as a whole in the set. A member whose block is exhausted writes no more, but goes on reading.
 
 use super::block::{Block, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
@@ -42,7 +42,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
             return waits.long(move || long(turn, peers, own, all, zero_copy)).await;
         }
         if len > 0 {
-            if let Some(wait) = turn.line_taken() {
+            if let Some(wait) = turn.room_taken(len) {
                 waits.on(wait).await?;
             }
             let room = turn.mine(turn.room(me, len), len);
@@ -176,7 +176,7 @@ async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, short: bo
     let (me, len, fragment) = (turn.me(), data.len(), turn.fragment());
     let at = step as usize * fragment;
     if short {
-        turn.line_free().await?;
+        turn.room_free(len).await?;
         // SAFETY: free, and `len` bytes fit.
         unsafe { copy::pack(data, 0, len, turn.mine(turn.room(me, len), len)) }?;
     } else {

@@ -28,7 +28,7 @@ pub fn allreduce<C: Combine>(
         let (shares_work, least) = (turn.team().config().shared_work_min, zero_copy.max(op.size() * turn.size()));
         if is_short(&turn, bytes, shares_work.min(least)) {
             // Everybody combines everything, out of lines or short slots.
-            if let Some(wait) = turn.line_taken() {
+            if let Some(wait) = turn.room_taken(bytes) {
                 waits.on(wait).await?;
             }
             // SAFETY: free, and the bytes fit.

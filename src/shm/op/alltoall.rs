@@ -1,7 +1,7 @@
 //! Alltoall, with blocks of any lengths and types: each slot is shared by the destinations.
 //!
 //! A block that fits its destination's share of the line, or of the short slot, travels there. Of others, round k brings the k-th part,
-//! as much as a share of a slot holds; with the first one comes an address to read the block at instead, or 0. Only the two members
+//! as much as a share of a slot holds (what fits in the first round does so in a plainer way, where members take turns on the cores); with the first one comes an address to read the block at instead, or 0. Only the two members
 //! concerned need to know the length of a block.
 
 use super::block::{Block, Rooms, Shares, transfer};
@@ -50,6 +50,24 @@ impl Plan<'_> {
         peers.to().all(|m| self.is_short(out.len(m))) && peers.from().all(|m| self.is_short(into.len(m)))
     }
 
+    /// Whether all these blocks travel at once, in the share of a slot if they are not short.
+    #[inline(always)]
+    fn in_one_round(self, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
+        let limit = self.zero_copy.min(self.part() + 1);
+        let fits = |len| self.is_short(len) || len < limit;
+        peers.to().all(|m| fits(out.len(m))) && peers.from().all(|m| fits(into.len(m)))
+    }
+
+    /// Where the block of `len` bytes of `writer` for `member` is that travels at once. Unless it may be `in_slots`, it is short.
+    #[inline(always)]
+    fn place(self, turn: &Turn<'_>, writer: Member, member: Member, len: usize, in_slots: bool) -> *mut u8 {
+        let rooms = self.rooms(writer);
+        match in_slots && !rooms.hold(len) {
+            true => turn.slot(writer, 0).wrapping_add(self.slot(writer).at(member) + HEAD),
+            false => rooms.at(turn, member, len),
+        }
+    }
+
     fn rounds(self, len: usize) -> usize {
         if self.is_short(len) { len.min(1) } else { len.div_ceil(self.part()) }
     }
@@ -83,23 +101,33 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         let plan = Plan { team: turn.team(), fragment: turn.fragment(), zero_copy };
         match out {
             Some(out) if plan.all_short(peers, out, into) => {
-                short(&turn, waits, plan, peers, out, into).await?;
+                at_once::<_, _, false>(&turn, waits, plan, peers, out, into).await?;
                 turn.finish();
                 Ok(())
             }
-            Some(out) => waits.long(move || exchange(turn, plan, peers, out, into, true)).await,
+            Some(out) => {
+                let turn = turn.widened();
+                let plan = Plan { fragment: turn.fragment(), ..plan };
+                if turn.team().config().waiting.crowded && plan.in_one_round(peers, out, into) {
+                    at_once::<_, _, true>(&turn, waits, plan, peers, out, into).await?;
+                    turn.finish();
+                    return Ok(());
+                }
+                waits.long(move || exchange(turn, plan, peers, out, into, true)).await
+            }
             // What is to be sent does not stay unchanged.
             None => {
-                let plan = Plan { zero_copy: usize::MAX, ..plan };
+                let turn = turn.widened();
+                let plan = Plan { fragment: turn.fragment(), zero_copy: usize::MAX, ..plan };
                 waits.long(move || exchange(turn, plan, peers, into, into, false)).await
             }
         }
     }
 }
 
-/// All blocks of the caller's are short, and none stays in place.
+/// All blocks of the caller's are short, or `IN_SLOTS`, where those that are not travel in one round; none stays in place. The others may see it otherwise.
 #[inline(always)]
-async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized, const IN_SLOTS: bool>(
     turn: &Turn<'_>,
     waits: impl Waits,
     plan: Plan<'_>,
@@ -109,14 +137,18 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 ) -> Result<()> {
     let me = turn.me();
     if peers.to().any(|m| out.len(m) > 0) {
-        let rooms = plan.rooms(me);
-        if let Some(wait) = turn.line_taken() {
+        let in_slots = IN_SLOTS && peers.to().any(|m| !plan.is_short(out.len(m)));
+        if let Some(wait) = turn.room_taken(if in_slots { usize::MAX } else { 0 }) {
             waits.on(wait).await?;
         }
         for member in peers.to() {
             let (block, len) = (Block::new(out, member), out.len(member));
+            let to = plan.place(turn, me, member, len, IN_SLOTS);
+            if IN_SLOTS && !plan.is_short(len) {
+                put(to.wrapping_sub(HEAD), 0);
+            }
             // SAFETY: free, and a share holds so much.
-            unsafe { copy::pack(&block, 0, len, turn.mine(rooms.at(turn, member, len), len)) }?;
+            unsafe { copy::pack(&block, 0, len, turn.mine(to, len)) }?;
         }
         turn.publish(1);
     }
@@ -128,12 +160,11 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             continue;
         }
         met += 1;
-        let rooms = plan.rooms(member);
-        if let Some(late) = turn.wrote_at(member, rooms.at(turn, me, len), len).late() {
+        if let Some(late) = turn.wrote_at(member, plan.place(turn, member, me, len, IN_SLOTS), len).late() {
             waits.reach(late).await?;
         }
         // SAFETY: published, and a share holds so much.
-        unsafe { copy::unpack(&block, 0, len, rooms.at(turn, me, len), false) }?;
+        unsafe { copy::unpack(&block, 0, len, plan.place(turn, member, me, len, IN_SLOTS), false) }?;
     }
     if met == turn.size() {
         turn.met();
@@ -141,6 +172,7 @@ async fn short<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     Ok(())
 }
 
+/// In rounds, of fragments that are [wide](Turn::widened).
 async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     plan: Plan<'_>,
@@ -149,8 +181,6 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     own_left: bool,
 ) -> Result<()> {
-    let turn = turn.widened();
-    let plan = Plan { fragment: turn.fragment(), ..plan };
     let away = |m: Member| match out.len(m) >= plan.zero_copy && !plan.is_short(out.len(m)) {
         true => address_in(plan.team, &Block::new(out, m)),
         false => 0,

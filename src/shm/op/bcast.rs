@@ -1,6 +1,6 @@
 //! Broadcast: the root publishes, everybody reads.
 //!
-//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot; more go through the root's slots, piece by piece, which readers copy out while
+//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores up to 64 KiB as a whole in the set; more go through the root's slots, piece by piece, which readers copy out while
 //! the root copies the next ones in; or readers copy from the root's memory directly, where the root helps them ([`divided`]).
 
 use super::divided::{self, Root};
@@ -37,7 +37,7 @@ pub fn bcast_by<S: Stream + ?Sized>(
         let len = data.len();
         match (is_short(&turn, len, zero_copy), turn.me() == root) {
             (true, true) => {
-                if let Some(wait) = turn.line_taken() {
+                if let Some(wait) = turn.room_taken(len) {
                     waits.on(wait).await?;
                 }
                 // SAFETY: free, and they fit.

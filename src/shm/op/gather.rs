@@ -1,6 +1,6 @@
 //! Gather, with blocks of any lengths: every member writes its own queue, the root reads them all.
 //!
-//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot. Of more, the root takes piece k of every member, then k + 1: the
+//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores up to 64 KiB as a whole in the set. Of more, the root takes piece k of every member, then k + 1: the
 //! members copy in while it copies out. Its progress as a reader counts (piece, member) pairs, so each member knows when its slot is free. Only the root and the
 //! member need to know the length of a block.
 
@@ -44,7 +44,7 @@ pub fn send<S: Stream + ?Sized>(
             return waits.long(move || send_long(turn, root, own, zero_copy)).await;
         }
         if len > 0 {
-            if let Some(wait) = turn.line_taken() {
+            if let Some(wait) = turn.room_taken(len) {
                 waits.on(wait).await?;
             }
             // SAFETY: free, and `len` bytes fit.

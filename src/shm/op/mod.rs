@@ -42,7 +42,7 @@ use std::ops::Range;
 /// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in a line), another way is wanted.
 #[inline(always)]
 fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
-    len <= LINE || (len <= turn.team().config().short && len < limit)
+    len <= LINE || (len <= turn.team().config().whole && len < limit)
 }
 
 /// Bytes for each of the others that travel in a line, where a member has something else for each of them.

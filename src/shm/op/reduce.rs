@@ -1,6 +1,6 @@
 //! Reduction to a root, in the order of the members.
 //!
-//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots. Of more, the others copy fragments to their slots and the root combines
+//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores up to 64 KiB as a whole in the sets. Of more, the others copy fragments to their slots and the root combines
 //! them directly from there; with more than two members and enough bytes, each member combines a part of every fragment ([`shared`]) and
 //! the root collects the parts.
 
@@ -41,7 +41,7 @@ pub fn reduce<C: Combine>(
         if turn.me() == root {
             let aside = must_set_aside(&turn, input, output);
             if aside {
-                if let Some(wait) = turn.line_taken() {
+                if let Some(wait) = turn.room_taken(bytes) {
                     waits.on(wait).await?;
                 }
                 // SAFETY: free, and the bytes fit.
@@ -53,7 +53,7 @@ pub fn reduce<C: Combine>(
             // SAFETY: all others have published; the output is no operand but one that may be.
             unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
         } else {
-            if let Some(wait) = turn.line_taken() {
+            if let Some(wait) = turn.room_taken(bytes) {
                 waits.on(wait).await?;
             }
             // SAFETY: free, and the bytes fit.

@@ -1,6 +1,6 @@
 //! Reduction whose result is scattered: each member combines its part, directly from where the others have put theirs.
 //!
-//! Up to 56 bytes in all travel in the lines, up to 4 KiB in short slots. Of more, round k brings, for every member in its share of the slot, the k-th part of that member's elements.
+//! Up to 56 bytes in all travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores up to 64 KiB as a whole in the sets. Of more, round k brings, for every member in its share of the slot, the k-th part of that member's elements.
 
 use super::block::Shares;
 use super::combine::{Combine, fold};
@@ -28,7 +28,7 @@ pub fn reduce_scatter<C: Combine>(
         if !is_short(&turn, bytes, usize::MAX) {
             return waits.long(move || in_rounds(turn, op, input, counts, output)).await;
         }
-        if let Some(wait) = turn.line_taken() {
+        if let Some(wait) = turn.room_taken(bytes) {
             waits.on(wait).await?;
         }
         // SAFETY: free, and the bytes fit.

@@ -32,7 +32,7 @@ pub fn scan<C: Combine>(
         if !is_short(&turn, bytes, ALONG) {
             return waits.long(move || along(turn, exclusive, op, input, output)).await;
         }
-        if let Some(wait) = turn.line_taken() {
+        if let Some(wait) = turn.room_taken(bytes) {
             waits.on(wait).await?;
         }
         // SAFETY: free, and the bytes fit.

@@ -97,7 +97,7 @@ impl<'p, 't> Places<'p, 't> {
 
     /// Waits until the caller's are free, for the first step.
     async fn free(&self) -> Result<()> {
-        if self.short { self.turn.line_free().await } else { self.turn.set_free().await }
+        if self.short { self.turn.room_free(self.bytes).await } else { self.turn.set_free().await }
     }
 }
 

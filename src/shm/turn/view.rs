@@ -108,10 +108,32 @@ impl<'t> View<'t> {
         self.queue(member).wrapping_add(config.lines * config.short + index * self.fragment())
     }
 
-    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot.
+    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot, or [as a whole](Config::whole) in its set.
     #[inline(always)]
     pub fn room(&self, member: Member, len: usize) -> *mut u8 {
-        if len <= LINE { self.payload(member) } else { self.short(member) }
+        match len {
+            ..=LINE => self.payload(member),
+            _ if len <= self.team.config().short => self.short(member),
+            _ => self.slot(member, 0),
+        }
+    }
+
+    /// `None` where the caller's room for so many bytes is known to be free, else the wait. A short slot is free when the line is; what is longer wants a set.
+    #[inline(always)]
+    pub fn room_taken(&self, len: usize) -> Option<impl Future<Output = Result<()>>> {
+        let config = self.team.config();
+        let rooms = if len <= LINE.max(config.short) { config.lines } else { config.sets };
+        let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
+        (!self.known(target)).then(|| self.ask_others(target))
+    }
+
+    /// Waits until the caller's room for so many bytes is free.
+    #[inline(always)]
+    pub async fn room_free(&self, len: usize) -> Result<()> {
+        match self.room_taken(len) {
+            None => Ok(()),
+            Some(wait) => wait.await,
+        }
     }
 
     /// A member's short slot, which is free when its line is.
@@ -194,11 +216,10 @@ impl<'t> View<'t> {
         Ok(())
     }
 
-    /// As [`line_free`](View::line_free): `None` where it is known to be, else the wait.
+    /// `None` where the caller's line is known to be free, and with it its short slot, else the wait.
     #[inline(always)]
     pub fn line_taken(&self) -> Option<impl Future<Output = Result<()>>> {
-        let target = word(self.op.wrapping_sub(self.team.config().lines as u32 - 1), 0);
-        (!self.known(target)).then(|| self.ask_others(target))
+        self.room_taken(0)
     }
 
     /// Waits until the caller's line is free.
