@@ -22,8 +22,11 @@ const FROM: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
 /// An advantage: this part of the other's time, in percent, for each of [`SIZES`]. Less than all of it counts, above all of short messages: a program's calls find other
 /// things in the caches, and messages through the queue took longer here than in calls as long as this was measured a few times, with buffers 16 bytes behind the beginning of a page.
 const PERCENT: [u64; 3] = [65, 80, 90];
-/// Blocks of an exchange that are too long for a core's cache: on all machines that were measured reading them is about as fast as the queue, or faster.
-const LONG: usize = 512 << 10;
+/// Blocks of an exchange are read in any case from so many bytes on. Where caches are fast at times only, blocks of 128 and 256 KiB through the queue take 0.7 to 0.9 of the time that reading takes, but
+/// up to 1.25 of it at other times, when it is more than other libraries take: a choice that is made once had better be the one that is never bad.
+const LONG_OF_ALL: usize = 256 << 10;
+/// The same where each has another one for each.
+const LONG: usize = 128 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// How often each is measured; the shortest time counts. The first two of each find pages that nobody has touched, and lines that the writer has not taken back;
@@ -141,13 +144,13 @@ impl Rates {
             let longest = (0..SIZES.len()).rev().take_while(|&i| wins(i));
             longest.last().map_or(usize::MAX, |i| FROM[i])
         };
-        let exchange = pick(None, |queue, _, _| queue * 5 / 4).min(LONG);
+        let exchange = pick(None, |queue, _, _| queue * 5 / 4);
         Thresholds {
             bcast: pick(Some(Root::Idle), |queue, _, _| queue),
             gather: pick(Some(Root::HasOwn), |queue, _, _| queue),
             scatter: pick(Some(Root::HasOwn), |queue, copy, others| queue * others + copy),
-            allgather: exchange,
-            alltoall: exchange,
+            allgather: exchange.min(LONG_OF_ALL),
+            alltoall: exchange.min(LONG),
             allreduce: pick(None, |queue, _, _| queue),
         }
     }
@@ -227,7 +230,7 @@ mod tests {
     fn a_machine_with_fast_caches_reads_long_blocks_of_exchanges_only() {
         let fetch = [3_000, 8_000, 24_000];
         let rates = Rates { queue: [1_100, 2_500, 8_000], fetch, divided: fetch, copy: [500, 1_900, 7_500] };
-        let long = Thresholds { allgather: LONG, alltoall: LONG, ..Thresholds::all(usize::MAX) };
+        let long = Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) };
         assert_eq!(rates.thresholds(2), long.into());
     }
 
@@ -236,7 +239,7 @@ mod tests {
         let fetch = [3_600, 9_200, 22_000];
         let rates = Rates { queue: [2_100, 6_200, 15_000], fetch, divided: fetch, copy: [500, 1_600, 6_500] };
         let found = rates.thresholds(2).blocking;
-        assert_eq!(found, Thresholds { allgather: 512 << 10, alltoall: 512 << 10, ..Thresholds::all(usize::MAX) });
+        assert_eq!(found, Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) });
         assert_eq!(rates.thresholds(8).blocking.scatter, 16 << 10);
         let faster = Rates { fetch: [3_000, 6_000, 15_000], ..rates };
         assert_eq!(faster.thresholds(2).blocking.alltoall, 64 << 10);
