@@ -1,6 +1,10 @@
 //! What processes of one node have in common: shared memory, and copies to and from each other's private memory.
 
+use std::cell::Cell;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::raw::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::call;
 use crate::error::{Error, Result};
@@ -59,6 +63,111 @@ impl Drop for Window {
             let _ = call!(MPI_Win_free(&mut self.raw));
         }
     }
+}
+
+/// How far the processes of a node have come: each has a count, which the others see, in cache lines of its own.
+pub struct Counts {
+    start: *mut u8,
+    me: usize,
+    size: usize,
+    mine: Cell<u64>,
+}
+
+impl Counts {
+    /// Bytes between two counts: two cache lines, since processors fetch them in pairs.
+    const APART: usize = 128;
+
+    /// Counts of the processes of a communicator, all 0; none, where one of them cannot see those of rank 0 (on another node, or behind another /proc). Collective. Memory
+    /// that the MPI library knows nothing of: whoever fails may drop it alone.
+    pub fn new(comm: &Comm) -> Result<Option<Counts>> {
+        let bytes = comm.size() * Counts::APART;
+        let own = if comm.rank() == 0 { shared_file(bytes).ok() } else { None };
+        let mut place = [u64::from(std::process::id()), own.as_ref().map_or(u64::MAX, |file| file.as_raw_fd() as u64)];
+        comm.bcast(&mut place, 0)?;
+        let open = || File::options().read(true).write(true).open(format!("/proc/{}/fd/{}", place[0], place[1])).ok();
+        // Open until all have come to the end.
+        let file = own.or_else(open);
+        let start = file.as_ref().and_then(|file| map(file, bytes));
+        let counts = start.map(|start| Counts { start, me: comm.rank(), size: comm.size(), mine: Cell::new(0) });
+        // Whether it is the same one shows in the marks that they see there.
+        counts.iter().for_each(Counts::introduce);
+        comm.barrier()?;
+        let all = comm.allgather(&[u64::from(counts.as_ref().is_some_and(Counts::met))])?;
+        Ok(counts.filter(|_| all.iter().all(|met| *met == 1)))
+    }
+
+    /// Leaves a mark for [`met`](Counts::met).
+    fn introduce(&self) {
+        self.mark(self.me).store(self.me as u64 + 1, Ordering::Relaxed);
+    }
+
+    /// Whether all have left theirs.
+    fn met(&self) -> bool {
+        (0..self.size).all(|rank| self.mark(rank).load(Ordering::Relaxed) == rank as u64 + 1)
+    }
+
+    fn mark(&self, rank: usize) -> &AtomicU64 {
+        self.word(rank * Counts::APART + 8)
+    }
+
+    /// Counts on, for this process.
+    pub fn advance(&self) {
+        self.mine.set(self.mine.get() + 1);
+        self.of(self.me).store(self.mine.get(), Ordering::Relaxed);
+    }
+
+    /// Whether all others have come as far.
+    pub fn all_here(&self) -> bool {
+        (0..self.size).all(|rank| self.of(rank).load(Ordering::Relaxed) >= self.mine.get())
+    }
+
+    fn of(&self, rank: usize) -> &AtomicU64 {
+        self.word(rank * Counts::APART)
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        debug_assert!(at < self.size * Counts::APART);
+        // SAFETY: aligned, within the mapping, which begins with zeros, and only accessed so.
+        unsafe { &*self.start.add(at).cast() }
+    }
+}
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and nothing refers to it any more.
+        unsafe { libc::munmap(self.start.cast(), self.size * Counts::APART) };
+    }
+}
+
+/// A file of so many zeros without a name, for [`Counts`].
+#[cfg(target_os = "linux")]
+fn shared_file(bytes: usize) -> std::io::Result<File> {
+    // SAFETY: a name that ends with 0; the descriptor is new.
+    let file = unsafe {
+        match libc::memfd_create(c"mpiperf".as_ptr(), libc::MFD_CLOEXEC) {
+            -1 => return Err(std::io::Error::last_os_error()),
+            descriptor => File::from_raw_fd(descriptor),
+        }
+    };
+    file.set_len(bytes as u64)?;
+    Ok(file)
+}
+
+/// None.
+#[cfg(not(target_os = "linux"))]
+fn shared_file(_: usize) -> std::io::Result<File> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// Maps a file that processes share.
+fn map(file: &File, bytes: usize) -> Option<*mut u8> {
+    if file.metadata().ok()?.len() != bytes as u64 {
+        return None;
+    }
+    let (rights, null) = (libc::PROT_READ | libc::PROT_WRITE, std::ptr::null_mut());
+    // SAFETY: new memory, at an address of the system's choice.
+    let start = unsafe { libc::mmap(null, bytes, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    (start != libc::MAP_FAILED).then_some(start.cast())
 }
 
 /// Which way bytes go.

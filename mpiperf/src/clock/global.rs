@@ -7,6 +7,7 @@ use super::node::Nodes;
 use super::timer::Timer;
 use crate::error::Result;
 use crate::mpi::Comm;
+use crate::node::Counts;
 
 /// This process's view of the clock of rank 0: `offset + slope · local`.
 pub struct Global {
@@ -24,6 +25,9 @@ pub struct Global {
     pub shared: bool,
     /// On some node there are more ranks than cores.
     pub oversubscribed: bool,
+    /// There, where the node's processes have to know of each other how far they are without the MPI library, since they take turns on its cores; unless
+    /// they can get no shared memory.
+    pub counts: Option<Counts>,
     /// How the offsets are found.
     pub scheme: Scheme,
     map: Map,
@@ -39,6 +43,7 @@ impl Global {
     pub fn synchronise(comm: &Comm, mut timer: Timer, scheme: Scheme) -> Result<Global> {
         let nodes = Nodes::find(comm)?;
         let same = nodes.share(&mut timer)?.is_some();
+        let counts = if nodes.oversubscribed { Counts::new(&nodes.local)? } else { None };
         let mut global = Global {
             timer,
             uncertainty: 0.0,
@@ -46,6 +51,7 @@ impl Global {
             drift: 0.0,
             shared: false,
             oversubscribed: nodes.oversubscribed,
+            counts,
             scheme,
             map: Map::IDENTITY,
             error: 0.0,

@@ -168,7 +168,7 @@ impl Run<'_> {
             let start = until(&timer, moment, self.wait);
             let ran = case.run();
             let end = timer.now();
-            give_way(self.wait);
+            give_way(&timer, clock.counts.as_ref(), clock.local_at(tau + slot.begin + slot.window), self.wait);
             let verified = if prepared.is_ok() && ran.is_ok() { case.verify() } else { Ok(()) };
             let done = timer.now();
             outcome = outcome.and(prepared).and(ran).and(verified);
