@@ -74,6 +74,15 @@ impl<'t> Turn<'t> {
         self
     }
 
+    /// The same operation with a set as one fragment. As [`widened`](Turn::widened): all members must do so.
+    #[inline(always)]
+    pub fn in_whole_sets(mut self) -> Turn<'t> {
+        while self.depth() > 1 {
+            self.view.wide += 1;
+        }
+        self
+    }
+
     /// The same operation, waiting in another way.
     #[inline(always)]
     pub fn waiting<W: Waits>(self, waits: W) -> Turn<'t, W> {

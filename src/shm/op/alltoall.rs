@@ -106,7 +106,7 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
                 Ok(())
             }
             Some(out) => {
-                let turn = turn.widened();
+                let turn = wide(turn);
                 let plan = Plan { fragment: turn.fragment(), ..plan };
                 if turn.team().config().waiting.crowded && plan.in_one_round(peers, out, into) {
                     at_once::<_, _, true>(&turn, waits, plan, peers, out, into).await?;
@@ -117,7 +117,7 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             }
             // What is to be sent does not stay unchanged.
             None => {
-                let turn = turn.widened();
+                let turn = wide(turn);
                 let plan = Plan { fragment: turn.fragment(), zero_copy: usize::MAX, ..plan };
                 waits.long(move || exchange(turn, plan, peers, into, into, false)).await
             }
@@ -172,7 +172,12 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized, const IN_SLOTS: bool>(
     Ok(())
 }
 
-/// In rounds, of fragments that are [wide](Turn::widened).
+/// With fragments as long as they should be. Where members take turns on the cores, each round costs all of them a turn, and nobody copies meanwhile: so there are as few rounds as can be.
+fn wide(turn: Turn<'_>) -> Turn<'_> {
+    if turn.team().config().waiting.crowded { turn.in_whole_sets() } else { turn.widened() }
+}
+
+/// In rounds, of fragments that are [wide].
 async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     plan: Plan<'_>,
