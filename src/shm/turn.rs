@@ -65,7 +65,7 @@ impl<'t> Turn<'t> {
     }
 
     /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a set: for operations in which a
-    /// fragment costs more than one hand-over. All members must do so, before the first step.
+    /// fragment costs more than one hand-over. All members that use slots must do so, before the first step.
     #[inline(always)]
     pub fn widened(mut self) -> Turn<'t> {
         while self.fragment() * 2 <= WIDE && self.depth() > 4 {
@@ -74,7 +74,7 @@ impl<'t> Turn<'t> {
         self
     }
 
-    /// The same operation with a set as one fragment. As [`widened`](Turn::widened): all members must do so.
+    /// The same operation with a set as one fragment. As [`widened`](Turn::widened): all members that use slots must do so.
     #[inline(always)]
     pub fn in_whole_sets(mut self) -> Turn<'t> {
         while self.depth() > 1 {

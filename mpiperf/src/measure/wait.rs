@@ -33,7 +33,7 @@ pub fn give_way(timer: &Timer, counts: Option<&Counts>, latest: f64, how: Wait) 
     let mut now = begun;
     loop {
         match now - begun > LINGER {
-            true => std::thread::sleep(NAP),
+            true => std::thread::sleep(NAP.min(Duration::from_secs_f64((latest - now).max(0.0)))),
             false => std::thread::yield_now(),
         }
         now = timer.now();
