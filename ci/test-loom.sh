@@ -13,11 +13,15 @@ cd "$(dirname "$0")/.."
 
 # name | file | a model that notices it, in less than a second | sed expression
 mutants='
-relaxed publication     | src/shm/team/waking.rs | a_payload_arrives_with_its_flag                 | s/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/
+relaxed publication     | src/shm/team/waking.rs | a_slot_is_used_again_only_when_it_has_been_read | s/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/
 relaxed look            | src/shm/reach.rs       | a_payload_arrives_with_its_flag                 | s/self.word.load(Ordering::Acquire)/self.word.load(Ordering::Relaxed)/
 no look before sleeping | src/shm/team/waking.rs | no_wake_up_is_lost_at_the_end_of_an_operation   | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(place(member, word, half), Ordering::Relaxed);/; s/^        asleep.store(place(member, word, half), Ordering::Relaxed);//
 sleeps elsewhere        | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/asleep.store(place(member, word, half)/asleep.store(place(member, word, Half::High)/
 no fence at the writer  | src/shm/team/waking.rs | no_wake_up_is_lost                              | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
+relaxed last step       | src/shm/turn/view.rs   | a_payload_arrives_with_its_flag                 | s/line.store(word(self.op, step), Ordering::Release)/line.store(word(self.op, step), Ordering::Relaxed)/
+relaxed end             | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/read.store(word(next, 0), Ordering::Release)/read.store(word(next, 0), Ordering::Relaxed)/
+no wake for the line    | src/shm/turn/view.rs   | no_wake_up_is_lost_where_the_end_wakes          | s/wake(.through, (line.*$/wake([through]);/
+no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/wake(.through.)/wake([])/
 line not awaited        | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
 set not awaited         | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/{ config.lines } else { config.sets }/{ config.lines } else { config.lines }/
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/

@@ -94,7 +94,14 @@ impl<'t> Turn<'t> {
     /// Ends the operation on the caller's side.
     #[inline(always)]
     pub fn finish(self) {
-        self.end();
+        self.end(None);
+        mem::forget(self);
+    }
+
+    /// [Publishes](View::publish) the steps before `step`, after which the caller has nothing more to do, and ends the operation on its side.
+    #[inline(always)]
+    pub fn publish_and_finish(self, step: u32) {
+        self.end(Some(step));
         mem::forget(self);
     }
 }

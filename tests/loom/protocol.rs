@@ -256,6 +256,12 @@ fn no_wake_up_is_lost() {
 }
 
 #[test]
+fn no_wake_up_is_lost_where_the_end_wakes() {
+    let config = config(1, 1, Mode::Block);
+    model(needs(&config, 2, false), config, 3, |team| bcast(team, 0, 3, 8));
+}
+
+#[test]
 fn no_wake_up_is_lost_between_steps() {
     let config = config(1, 1, Mode::Block);
     model(needs(&config, 2, true), config, 2, |team| bcast(team, 1, 3, 600));

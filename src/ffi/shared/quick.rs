@@ -54,7 +54,9 @@ macro_rules! go {
 /// The door for blocking calls on plain data, by which they are done without looking at more than they must. `None`: by the way of all calls, please.
 #[inline(always)]
 pub fn at<const DOOR: i32>(comm: &Arc<Comm>, kind: Kind) -> Option<At<'_, true, DOOR>> {
-    Some(At { comm, team: comm.quick(kind as i32)?, kind, request: ptr::null_mut() })
+    let team = comm.quick(kind as i32)?;
+    team.bring();
+    Some(At { comm, team, kind, request: ptr::null_mut() })
 }
 
 /// Starts a nonblocking call likewise; stores its request. Those of vector forms, whose arrays would have to be copied, and of the other reductions go

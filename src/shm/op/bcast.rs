@@ -42,7 +42,7 @@ pub fn bcast_by<S: Stream + ?Sized>(
                 }
                 // SAFETY: free, and they fit.
                 unsafe { copy::pack(data, 0, len, turn.mine(turn.room(root, len), len)) }?;
-                turn.publish(1);
+                turn.publish_and_finish(1);
             }
             (true, false) => {
                 if let Some(late) = turn.wrote_room(root, len).late() {
@@ -50,11 +50,11 @@ pub fn bcast_by<S: Stream + ?Sized>(
                 }
                 // SAFETY: published, and they fit.
                 unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;
+                turn.finish();
             }
             (false, true) => return waits.long(move || send(turn, data, len >= zero_copy, divide)).await,
             (false, false) => return waits.long(move || receive(turn, root, data, len >= zero_copy, divide)).await,
         }
-        turn.finish();
         Ok(())
     }
 }

@@ -43,15 +43,16 @@ pub fn send<S: Stream + ?Sized>(
         if !is_short(&turn, len, zero_copy) {
             return waits.long(move || send_long(turn, root, own, zero_copy)).await;
         }
-        if len > 0 {
-            if let Some(wait) = turn.room_taken(len) {
-                waits.on(wait).await?;
-            }
-            // SAFETY: free, and `len` bytes fit.
-            unsafe { copy::pack(own, 0, len, turn.mine(turn.room(me, len), len)) }?;
-            turn.publish(1);
+        if len == 0 {
+            turn.finish();
+            return Ok(());
         }
-        turn.finish();
+        if let Some(wait) = turn.room_taken(len) {
+            waits.on(wait).await?;
+        }
+        // SAFETY: free, and `len` bytes fit.
+        unsafe { copy::pack(own, 0, len, turn.mine(turn.room(me, len), len)) }?;
+        turn.publish_and_finish(1);
         Ok(())
     }
 }

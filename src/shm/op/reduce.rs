@@ -52,15 +52,15 @@ pub fn reduce<C: Combine>(
             let operand = |m| if m == root { own } else { turn.room(m, bytes).cast_const() };
             // SAFETY: all others have published; the output is no operand but one that may be.
             unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
+            turn.finish();
         } else {
             if let Some(wait) = turn.room_taken(bytes) {
                 waits.on(wait).await?;
             }
             // SAFETY: free, and the bytes fit.
             unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
-            turn.publish(1);
+            turn.publish_and_finish(1);
         }
-        turn.finish();
         Ok(())
     }
 }

@@ -1,14 +1,21 @@
 //! Publishing with waking, and sleeping.
 
-use super::Team;
-use crate::shm::layout::reached;
+use super::{NEAR, Team};
+use crate::shm::layout::{Control, LINES, Line, StreamControl, reached};
 use crate::shm::memory::Member;
 use crate::shm::pool::PAGE;
+use crate::sync::cache;
 use crate::sync::futex::{self, Half};
 use crate::sync::shared::{Ordering, SharedU64, fence};
 use crate::sync::wait::{LONGEST_SLEEP_NS, Patience, Pause};
+use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+
+/// Cache lines of a [`Team`] that every blocking operation reads.
+const HEAD_LINES: usize = 6;
+#[cfg(all(target_pointer_width = "64", not(loom)))]
+const _: () = assert!(offset_of!(Team, awaited) < HEAD_LINES * 64);
 
 /// What the latest wait of a blocking operation that found nothing waits for.
 #[derive(Default)]
@@ -24,20 +31,51 @@ pub(super) struct Awaited {
 }
 
 impl Team {
+    /// Where processes take turns on the cores, little of what a blocking operation touches is in this core's cache: brings what every one touches, all at the same time.
+    #[inline(always)]
+    pub fn bring(&self) {
+        if !self.may_sleep {
+            return;
+        }
+        let own = ptr::from_ref(self).cast::<u8>();
+        (1..HEAD_LINES).for_each(|i| cache::bring(own.wrapping_add(i * 64)));
+        // More would drive each other out: they lie alike in their pages.
+        for at in self.controls.iter().take(NEAR) {
+            cache::bring(at.0.cast::<u8>().wrapping_sub(offset_of!(Control, stream)));
+        }
+        let control = self.controls[self.me].0;
+        let next = self.first.next.load(Ordering::Relaxed) as usize & (self.config.lines - 1) & (LINES - 1);
+        cache::own(control.cast::<u8>().wrapping_add(next * size_of::<Line>()));
+        cache::own(control.cast::<u8>().wrapping_add(offset_of!(StreamControl, read)));
+    }
+
     /// Publishes `next` in a word of the caller's that held `before`, and wakes who sleeps on it.
     #[inline(always)]
     pub(in crate::shm) fn post(&self, word: &SharedU64, before: u64, next: u64) {
         word.store(next, Ordering::Release);
-        if self.may_sleep {
-            self.wake(word, before, next);
+        self.wake([(word, before, next)]);
+    }
+
+    /// Wakes who sleeps on any of these words of the caller's, each of which it has stored already: from one value to another.
+    #[inline(always)]
+    pub(in crate::shm) fn wake<const WORDS: usize>(&self, posted: [(&SharedU64, u64, u64); WORDS]) {
+        if self.may_sleep && self.is_any_asleep() {
+            posted.into_iter().for_each(|(word, before, next)| self.wake_on(word, before, next));
         }
     }
 
-    #[cold]
+    /// Whether any member says that it sleeps, or will not before it has seen what the caller has published. Not a part of the operations, each of which would hold it several times.
+    #[inline(never)]
     #[unsafe(link_section = ".text.hot.coll_rust")]
-    fn wake(&self, word: &SharedU64, before: u64, next: u64) {
+    fn is_any_asleep(&self) -> bool {
         // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
         fence(Ordering::SeqCst);
+        // The caller's own word is 0, but for what other threads of its process do.
+        (0..self.size).any(|m| self.control(m).asleep.load(Ordering::Relaxed) != 0)
+    }
+
+    #[cold]
+    fn wake_on(&self, word: &SharedU64, before: u64, next: u64) {
         let (low, high) = (place(self.me, word, Half::Low), place(self.me, word, Half::High));
         let (mut on_low, mut on_high) = (false, false);
         for member in (0..self.size).filter(|&m| m != self.me) {
@@ -120,7 +158,7 @@ impl Team {
         let half = half_after(word.load(Ordering::Relaxed));
         let asleep = &self.control(self.me).asleep;
         asleep.store(place(member, word, half), Ordering::Relaxed);
-        // SYNC(asleep): see `wake`.
+        // SYNC(asleep): see `is_any_asleep`.
         fence(Ordering::SeqCst);
         let seen = word.load(Ordering::Relaxed);
         // Writers wake who has said that it sleeps on that half.

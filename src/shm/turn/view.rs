@@ -158,9 +158,14 @@ impl<'t> View<'t> {
     /// Publishes the steps before `step`: the contents that belong to them are complete.
     #[inline(always)]
     pub fn publish(&self, step: u32) {
-        let own = &self.line(self.me()).word;
         // SYNC(wrote): releases the contents.
-        self.team.post(own, word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX), word(self.op, step));
+        self.team.post(&self.line(self.me()).word, self.line_before(), word(self.op, step));
+    }
+
+    /// What the word of the caller's line was before this operation, at most.
+    #[inline(always)]
+    fn line_before(&self) -> u64 {
+        word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX)
     }
 
     /// Waits until a member has published the steps before `step`.
@@ -257,11 +262,23 @@ impl<'t> View<'t> {
         }
     }
 
+    /// Ends the operation on the caller's side, and publishes the steps before `last`, if any are left: who sleeps on either is looked for once.
     #[inline(always)]
-    pub(super) fn end(&self) {
+    pub(super) fn end(&self, last: Option<u32>) {
         let next = self.op.wrapping_add(1);
-        // SYNC(read): releases the reads of this operation.
-        self.team.post(&self.control(self.me()).read.word, word(self.op, 0), word(next, 0));
+        let (line, read) = (&self.line(self.me()).word, &self.control(self.me()).read.word);
+        let through = (read, word(self.op, 0), word(next, 0));
+        if let Some(step) = last {
+            // SYNC(wrote): releases the contents.
+            line.store(word(self.op, step), Ordering::Release);
+            // SYNC(read): releases the reads of this operation.
+            read.store(word(next, 0), Ordering::Release);
+            self.team.wake([through, (line, self.line_before(), word(self.op, step))]);
+        } else {
+            // SYNC(read): as above.
+            read.store(word(next, 0), Ordering::Release);
+            self.team.wake([through]);
+        }
         self.stream.next.store(next, Ordering::Relaxed);
         self.prepare(next);
         if is_round(next) {
