@@ -12,7 +12,6 @@ use super::times::{self, TIMES_BYTES};
 use super::{pool, smsc, startup};
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use crate::params::{Shm, ZeroCopy};
-use crate::shm::config::CROWDED_LINES;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
 use crate::shm::rates::Rates;
@@ -248,24 +247,14 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
 
 /// The sizes and ways of a team; `among` other nodes, or all there is; whether its processes take turns, and whether the caller's progress gives the core away and cannot be told not to.
 fn config(shm: &Shm, members: usize, among: bool, (crowded, yields): (bool, bool)) -> Config {
-    let built_in = Config::default();
-    // Many processes have many queues, which come out of one limit for the node.
-    let (fragments, lines) = match members {
-        0..=32 => (built_in.fragments, if crowded { CROWDED_LINES } else { built_in.lines }),
-        33..=64 => (built_in.fragments / 2, built_in.lines),
-        _ => (built_in.fragments / 4, built_in.lines),
-    };
-    // Of two members each crosses to the other as much either way, so sharing pays only where combining takes long.
-    let shared_work_min = if members == 2 && !crowded { 32 << 10 } else { built_in.shared_work_min };
+    let built_in = Config::built_in(members, crowded);
     // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those that bring it.
     let mode = if shm.wait == Mode::Auto && crowded && among { Mode::Block } else { shm.wait };
     Config {
         fragment: shm.fragment_size.unwrap_or(built_in.fragment),
-        fragments: shm.fragments.unwrap_or(fragments),
+        fragments: shm.fragments.unwrap_or(built_in.fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
-        lines,
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
-        shared_work_min,
         ..built_in
     }
 }

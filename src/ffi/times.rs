@@ -36,7 +36,7 @@ pub fn begin(team: &Team, shm: &Shm, way: Way, measured: Option<Rates>) -> Optio
     let number = way.number()?;
     let crowded = team.config().waiting.crowded;
     let known = measured.filter(|_| !crowded);
-    let otherwise = if crowded { Thresholds::CROWDED } else { Thresholds::UNKNOWN };
+    let otherwise = if crowded { Thresholds::crowded(team.size()) } else { Thresholds::UNKNOWN };
     team.set_thresholds(known.map_or(otherwise.into(), |rates| rates.thresholds(team.size())));
     if let Some(rates) = known {
         let _ = MEASURED[number].set(rates);

@@ -27,6 +27,11 @@ const PERCENT: [u64; 3] = [65, 80, 90];
 const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;
+/// Where processes take turns on the cores: an alltoall whose blocks are read has at least so many bytes in all. With four processes on two cores nothing was gained by reading blocks of up to 4 MiB,
+/// with eight it was from 512 KiB (Alltoall) and 1 MiB (Scatter) on.
+const CROWDED_VOLUME: usize = 32 << 20;
+/// Shorter blocks are not read there.
+const CROWDED_LEAST: usize = 128 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// How often each is measured; the shortest time counts. The first two of each find pages that nobody has touched, and lines that the writer has not taken back;
@@ -90,9 +95,11 @@ impl Thresholds {
     /// in between, or is copied in only once for all.
     pub const UNKNOWN: Thresholds = Thresholds { scatter: 16 << 10, alltoall: 64 << 10, ..Thresholds::all(usize::MAX) };
     /// The same where processes take turns on the cores, so that times say little. There who lends its memory has to wait until the others have had their turns, and what is shorter is
-    /// sooner copied twice.
-    pub const CROWDED: Thresholds =
-        Thresholds { scatter: 128 << 10, alltoall: 128 << 10, ..Thresholds::all(usize::MAX) };
+    /// sooner copied twice, while it fits the caches.
+    pub fn crowded(members: usize) -> Thresholds {
+        let bytes = (CROWDED_VOLUME / members.pow(2)).max(CROWDED_LEAST);
+        Thresholds { scatter: bytes, alltoall: bytes, ..Thresholds::all(usize::MAX) }
+    }
 
     /// The same for all operations.
     pub const fn all(bytes: usize) -> Thresholds {
@@ -248,5 +255,13 @@ mod tests {
         let rooted = Thresholds { bcast: 16 << 10, gather: 64 << 10, scatter: 64 << 10, ..found };
         assert_eq!(divided.thresholds(2), ByMode { blocking: rooted, others: found });
         assert_eq!(divided.thresholds(8).blocking.bcast, 64 << 10);
+    }
+
+    #[test]
+    fn the_more_take_turns_the_shorter_is_what_they_read() {
+        let of = |members| Thresholds::crowded(members);
+        for (members, bytes) in [(2, 8 << 20), (4, 2 << 20), (8, 512 << 10), (64, 128 << 10)] {
+            assert_eq!(of(members), Thresholds { scatter: bytes, alltoall: bytes, ..Thresholds::all(usize::MAX) });
+        }
     }
 }
