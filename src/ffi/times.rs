@@ -30,7 +30,8 @@ pub fn of(way: Way, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
 
 /// Tells the team what has been `measured` on this node for its way of reading. The way's number, if nobody has measured it; the same for all members.
 pub fn begin(team: &Team, shm: &Shm, way: Way, measured: Option<Rates>) -> Option<usize> {
-    if shm.zero_copy_min.is_some() {
+    if let Some(bytes) = shm.zero_copy_min {
+        team.set_thresholds(Thresholds::all(bytes).into());
         return None;
     }
     let number = way.number()?;

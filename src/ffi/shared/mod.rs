@@ -109,19 +109,11 @@ pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<
     Ok(team.map(|team| Part {
         team,
         slot: slot.number(),
-        zero_copy: zero_copy(comm, team, slot.late(), slot.is_blocking()),
+        zero_copy: *team.thresholds(slot.late(), slot.is_blocking()),
         elements,
         tree,
         _turn: turn,
     }))
-}
-
-/// From how many bytes on data are read from another process' memory: as the parameter says, or as was measured. `late`, `blocking`: as for
-/// [`Team::thresholds`].
-#[inline]
-fn zero_copy(comm: &Comm, team: &Team, late: bool, blocking: bool) -> Thresholds {
-    let measured = *team.thresholds(late, blocking);
-    comm.config().shm.zero_copy_min.map_or(measured, Thresholds::all)
 }
 
 /// How an eligible call has gone.
@@ -139,7 +131,7 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
         _ => None,
     };
     if let Some(turn) = open(comm, call, slot).await? {
-        let thresholds = zero_copy(comm, turn.team(), slot.late(), slot.is_blocking());
+        let thresholds = *turn.team().thresholds(slot.late(), slot.is_blocking());
         let left = match trees::tree(comm, call) {
             Some(tree) => apart(|| trees::perform(&tree, call, turn, slot.number(), thresholds)).await?,
             None => Some(turn),

@@ -5,7 +5,7 @@ mod blocking_only;
 
 pub use super::plain::{PlainBlocks, blocks, stream};
 use super::plain::{bytes, plain};
-use super::{Elements, needs_queue, zero_copy};
+use super::{Elements, needs_queue};
 use crate::endpoint::{Result, Span};
 use crate::ffi::blocking::{self, InTeam};
 use crate::ffi::comm::Comm;
@@ -126,7 +126,7 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     fn zero_copy(self, len: Option<usize>, of: impl FnOnce(&Thresholds) -> usize) -> usize {
         match len {
             Some(..=LINE) => usize::MAX,
-            _ => of(&zero_copy(self.comm, self.team, BLOCKING || self.comm.team.has_learned(), BLOCKING)),
+            _ => of(self.team.thresholds(BLOCKING || self.comm.team.has_learned(), BLOCKING)),
         }
     }
 
@@ -189,7 +189,8 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     pub unsafe fn gather(self, call: &cr_call) -> Option<i32> {
         // SAFETY: by the caller's promise.
         let (all, own, each) = unsafe { self.rooted(call, &call.recv, &call.send) }?;
-        let known = (self.kind == Kind::Gather).then_some(each);
+        // A member of the vector form only needs to know its own block.
+        let known = (self.kind == Kind::Gather || all.is_none()).then_some(each);
         let (root, zero_copy) = (call.root as usize, self.zero_copy(known, |from| from.gather));
         match (all, own) {
             (Some(all), own) => go!(self, each, |turn| op::gather::receive(turn, own.as_ref(), &all, zero_copy)),
