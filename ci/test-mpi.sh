@@ -123,7 +123,7 @@ shm_backing=$scratch wait=block
 shm_backing=memfd wait=spin
 shm_limit=64k
 shm_limit=500k flow_limit=3
-shm_limit=2500k
+shm_limit=4m
 SETTINGS
 OMPI_MCA_coll=^tuned job real 3 $blocks "shm_fragment_size=1k" 300 vector --quick --seed 5
 for np in 2 3 5; do # among five, blocks of four numbers are longer than a share of a line

@@ -12,6 +12,7 @@ use super::times::{self, TIMES_BYTES};
 use super::{pool, smsc, startup};
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use crate::params::{Shm, ZeroCopy};
+use crate::shm::config::Cores;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
 use crate::shm::rates::Rates;
@@ -218,9 +219,13 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
         if let Some(Made { group, take_turns, yields, measured }) = handshake(&members, shm, attempt).await? {
             let (cores, size) = (place.cores(), members.ranks.len());
             let among = place.nodes() > 1;
-            let crowded = take_turns || (cores > 0 && size > cores) || (among && yields);
+            let cores = match take_turns || (cores > 0 && size > cores) {
+                true => Cores::Shared,
+                false if among && yields => Cores::Lent,
+                false => Cores::Own,
+            };
             if me == 0 {
-                let how = if crowded { "which take turns on fewer" } else { "with as many" };
+                let how = if cores == Cores::Own { "with as many" } else { "which take turns on fewer" };
                 startup::remark(&format!("shared memory: {size} processes, {how} processors"));
             }
             let way = group.way();
@@ -231,8 +236,8 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                     Way::Nothing => "shared memory: the processes cannot read each other's (each says why)",
                 });
             }
-            let team = Team::new(Box::new(group), config(shm, size, among, (crowded, progress_yields())));
-            let missing = times::begin(&team, shm, way, measured);
+            let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields())));
+            let missing = times::begin(&team, shm, cores, (way, measured));
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
         }
@@ -245,9 +250,9 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     Ok(None)
 }
 
-/// The sizes and ways of a team; `among` other nodes, or all there is; whether its processes take turns, and whether the caller's progress gives the core away and cannot be told not to.
-fn config(shm: &Shm, members: usize, among: bool, (crowded, yields): (bool, bool)) -> Config {
-    let built_in = Config::built_in(members, crowded);
+/// The sizes and ways of a team; `among` other nodes, or all there is; how its processes have cores, and whether the caller's progress gives the core away and cannot be told not to.
+fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool)) -> Config {
+    let (built_in, crowded) = (Config::built_in(members, cores), cores != Cores::Own);
     // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those that bring it.
     let mode = if shm.wait == Mode::Auto && crowded && among { Mode::Block } else { shm.wait };
     Config {

@@ -3,6 +3,7 @@
 use super::startup;
 use crate::endpoint::Result;
 use crate::params::Shm;
+use crate::shm::config::Cores;
 use crate::shm::rates::{self, RATES_BYTES, Rates, Thresholds};
 use crate::shm::reading::{WAYS, Way};
 use crate::shm::team::Team;
@@ -28,21 +29,24 @@ pub fn of(way: Way, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
     Rates::decode(known[way.number()? * RATES_BYTES..].first_chunk()?)
 }
 
-/// Tells the team what has been `measured` on this node for its way of reading. The way's number, if nobody has measured it; the same for all members.
-pub fn begin(team: &Team, shm: &Shm, way: Way, measured: Option<Rates>) -> Option<usize> {
+/// Tells the team from how many bytes on to read: what the parameter says, or what follows from what has been `measured` on this node for its `way`. The way's number, if nobody has measured it; the same for all members.
+pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option<Rates>)) -> Option<usize> {
     if let Some(bytes) = shm.zero_copy_min {
         team.set_thresholds(Thresholds::all(bytes).into());
         return None;
     }
     let number = way.number()?;
-    let crowded = team.config().waiting.crowded;
-    let known = measured.filter(|_| !crowded);
-    let otherwise = if crowded { Thresholds::crowded(team.size()) } else { Thresholds::UNKNOWN };
+    let known = measured.filter(|_| cores == Cores::Own);
+    let otherwise = match cores {
+        Cores::Own => Thresholds::UNKNOWN,
+        Cores::Lent => Thresholds::LENT,
+        Cores::Shared => Thresholds::crowded(team.size()),
+    };
     team.set_thresholds(known.map_or(otherwise.into(), |rates| rates.thresholds(team.size())));
     if let Some(rates) = known {
         let _ = MEASURED[number].set(rates);
     }
-    (known.is_none() && !crowded).then_some(number)
+    (known.is_none() && cores == Cores::Own).then_some(number)
 }
 
 /// Measures, and remembers it.

@@ -16,6 +16,17 @@ const CROWDED_FRAGMENT: usize = 32 << 10;
 /// What a slot holds at least, for each of the other members.
 pub(super) const LEAST_SHARE: usize = 128;
 
+/// How the members of a team have cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cores {
+    /// Each has one for itself.
+    Own,
+    /// So it may be, but members give them away where they wait: what they wait for comes from other nodes, and may need them.
+    Lent,
+    /// There are fewer than members, who take turns.
+    Shared,
+}
+
 /// Sizes and limits; the same for all members. What every operation needs comes first.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -67,18 +78,19 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The sizes for so many members; `crowded`: they take turns on the cores.
-    pub fn built_in(members: usize, crowded: bool) -> Config {
+    /// The sizes for so many members that have cores in this way.
+    pub fn built_in(members: usize, cores: Cores) -> Config {
         let config = Config::default();
+        let (own, fragments) = (cores == Cores::Own, config.fragments);
         // Many processes have many queues, which come out of one limit for the node.
         match members {
-            0..=8 if crowded => Config { lines: CROWDED_LINES, fragment: CROWDED_FRAGMENT, ..config },
-            9..=32 if crowded => Config { lines: CROWDED_LINES, ..config },
             // Each crosses to the other as much either way, so sharing pays only where combining takes long.
-            2 => Config { shared_work_min: 32 << 10, ..config },
-            0..=32 => config,
-            33..=64 => Config { fragments: config.fragments / 2, ..config },
-            _ => Config { fragments: config.fragments / 4, ..config },
+            2 if own => Config { shared_work_min: 32 << 10, ..config },
+            0..=32 if own => config,
+            0..=8 if cores == Cores::Shared => Config { lines: CROWDED_LINES, fragment: CROWDED_FRAGMENT, ..config },
+            0..=32 => Config { lines: CROWDED_LINES, ..config },
+            33..=64 => Config { fragments: fragments / 2, ..config },
+            _ => Config { fragments: fragments / 4, ..config },
         }
     }
 }
@@ -89,15 +101,23 @@ mod tests {
 
     #[test]
     fn queues_take_no_more_where_there_are_many_of_them() {
-        let bytes = |members, crowded| {
-            let Config { fragment, fragments, .. } = Config::built_in(members, crowded);
-            fragment * fragments
+        let kib = |members, cores| {
+            let Config { fragment, fragments, lines, short, .. } = Config::built_in(members, cores);
+            (fragment * fragments + lines * short) >> 10
         };
-        assert_eq!([2, 8].map(|members| bytes(members, true)), [1 << 20; 2]);
-        assert_eq!([9, 32].map(|members| bytes(members, true)), [512 << 10; 2]);
-        assert_eq!([2, 32].map(|members| bytes(members, false)), [512 << 10; 2]);
-        for crowded in [false, true] {
-            assert_eq!([33, 64, 65].map(|members| bytes(members, crowded)), [256 << 10, 256 << 10, 128 << 10]);
+        assert_eq!([2, 3, 32].map(|members| kib(members, Cores::Own)), [512 + 32; 3]);
+        assert_eq!([2, 8, 9, 32].map(|members| kib(members, Cores::Lent)), [512 + 128; 4]);
+        assert_eq!([2, 8].map(|members| kib(members, Cores::Shared)), [1024 + 128; 2]);
+        assert_eq!([9, 32].map(|members| kib(members, Cores::Shared)), [512 + 128; 2]);
+        for cores in [Cores::Own, Cores::Lent, Cores::Shared] {
+            assert_eq!([33, 64, 65].map(|members| kib(members, cores)), [256 + 32, 256 + 32, 128 + 32]);
         }
+    }
+
+    #[test]
+    fn two_with_cores_of_their_own_share_only_long_work() {
+        let least = |members, cores| Config::built_in(members, cores).shared_work_min;
+        assert_eq!(least(2, Cores::Own), 32 << 10);
+        assert_eq!([least(3, Cores::Own), least(2, Cores::Lent), least(2, Cores::Shared)], [8192; 3]);
     }
 }

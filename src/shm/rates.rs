@@ -27,8 +27,8 @@ const PERCENT: [u64; 3] = [65, 80, 90];
 const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;
-/// Where processes take turns on the cores: an alltoall whose blocks are read has at least so many bytes in all. With four processes on two cores nothing was gained by reading blocks of up to 4 MiB,
-/// with eight it was from 512 KiB (Alltoall) and 1 MiB (Scatter) on.
+/// Where processes take turns on the cores: an alltoall whose blocks are read has at least so many bytes in all, and blocks of a scatter are read from the same size on. On two cores four processes took longer to read
+/// blocks of up to 1 MiB, and about as long of 4 MiB; eight took longer up to 128 KiB (Alltoall) or 512 KiB (Scatter), and less from 512 KiB or 1 MiB on.
 const CROWDED_VOLUME: usize = 32 << 20;
 /// Shorter blocks are not read there.
 const CROWDED_LEAST: usize = 128 << 10;
@@ -94,7 +94,10 @@ impl Thresholds {
     /// leaves that to them, and so do members of an alltoall, where each copies something else for each other; whatever else is copied twice needs no turns
     /// in between, or is copied in only once for all.
     pub const UNKNOWN: Thresholds = Thresholds { scatter: 16 << 10, alltoall: 64 << 10, ..Thresholds::all(usize::MAX) };
-    /// The same where processes take turns on the cores, so that times say little. There who lends its memory has to wait until the others have had their turns, and what is shorter is
+    /// The same where processes [give cores away](crate::shm::config::Cores::Lent) while they wait, so that times say little.
+    pub const LENT: Thresholds =
+        Thresholds { scatter: CROWDED_LEAST, alltoall: CROWDED_LEAST, ..Thresholds::all(usize::MAX) };
+    /// The same where they take turns. There who lends its memory has to wait until the others have had their turns, and what is shorter is
     /// sooner copied twice, while it fits the caches.
     pub fn crowded(members: usize) -> Thresholds {
         let bytes = (CROWDED_VOLUME / members.pow(2)).max(CROWDED_LEAST);

@@ -406,7 +406,9 @@ static int find_sizes(size_t *sizes, size_t fragment, size_t depth, size_t sets,
     fragment = ((fragment > least ? fragment : least) + 63) / 64 * 64;
     size_t share = fragment / others / 64 * 64;
     const size_t edges[] = {8, 56 / others / 8 * 8, 56, 64, share - 16, share, 8192, fragment, 2 * fragment, depth * (share - 16),
-                            depth * fragment, share - 16 + fragment, sets * depth * fragment, 65536};
+                            depth * fragment, share - 16 + fragment, sets * depth * fragment, 65536, 262144,
+                            /* shares of half a queue of the largest fragments, as the slots of processes that take turns */
+                            (512 << 10) / others / 64 * 64 - 16};
     const size_t more[] = {0, 24, 1000, 40000, 300000, (1 << 20) + 3, 4 << 20, (16 << 20) - 1, 16 << 20};
     int n = 0, kept = 0;
     for (int i = 0; i < ARRAY_LEN(edges); i++)

@@ -120,8 +120,8 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         Some(unsafe { start_on_stream(self.comm, (self.kind, number, queue), self.request, operation) })
     }
 
-    /// From how many bytes on data are read from another process' memory. `len`: bytes of each block, or of all data, where all members know them. Not looked up
-    /// where those travel in a line in any case.
+    /// From how many bytes on data are read from another process' memory. `len`: bytes of each block, or of all data, where all whom they concern know them. Not looked up
+    /// where those travel in a line, whatever the answer.
     #[inline(always)]
     fn zero_copy(self, len: Option<usize>, of: impl FnOnce(&Thresholds) -> usize) -> usize {
         match len {
