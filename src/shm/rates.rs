@@ -27,9 +27,11 @@ const PERCENT: [u64; 3] = [65, 80, 90];
 const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;
-/// Where processes take turns on the cores: an alltoall whose blocks are read has at least so many bytes in all, and blocks of a scatter are read from the same size on. On two cores four processes took longer to read
-/// blocks of up to 1 MiB, and about as long of 4 MiB; eight took longer up to 128 KiB (Alltoall) or 512 KiB (Scatter), and less from 512 KiB or 1 MiB on.
-const CROWDED_VOLUME: usize = 32 << 20;
+/// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a scatter, and those of an alltoall. On two cores reading took longer for a Scatter of up to 2 MiB, and as long
+/// of 4 MiB, among four processes, longer up to 512 KiB and less from 1 MiB on among eight; for an Alltoall longer up to 1 MiB, and as long above that, and longer up to 128 KiB and less from 256 KiB on.
+const CROWDED_SCATTER: usize = 64 << 20;
+/// See there.
+const CROWDED_ALLTOALL: usize = 32 << 20;
 /// Shorter blocks are not read there.
 const CROWDED_LEAST: usize = 128 << 10;
 /// Bytes of a cache line.
@@ -100,8 +102,8 @@ impl Thresholds {
     /// The same where they take turns. There who lends its memory has to wait until the others have had their turns, and what is shorter is
     /// sooner copied twice, while it fits the caches.
     pub fn crowded(members: usize) -> Thresholds {
-        let bytes = (CROWDED_VOLUME / members.pow(2)).max(CROWDED_LEAST);
-        Thresholds { scatter: bytes, alltoall: bytes, ..Thresholds::all(usize::MAX) }
+        let from = |bytes: usize| (bytes / members.pow(2)).max(CROWDED_LEAST);
+        Thresholds { scatter: from(CROWDED_SCATTER), alltoall: from(CROWDED_ALLTOALL), ..Thresholds::all(usize::MAX) }
     }
 
     /// The same for all operations.
@@ -262,9 +264,10 @@ mod tests {
 
     #[test]
     fn the_more_take_turns_the_shorter_is_what_they_read() {
-        let of = |members| Thresholds::crowded(members);
-        for (members, bytes) in [(2, 8 << 20), (4, 2 << 20), (8, 512 << 10), (64, 128 << 10)] {
-            assert_eq!(of(members), Thresholds { scatter: bytes, alltoall: bytes, ..Thresholds::all(usize::MAX) });
+        for (members, scatter, alltoall) in [(2, 16 << 20, 8 << 20), (4, 4 << 20, 2 << 20), (8, 1 << 20, 512 << 10)] {
+            let expected = Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
+            assert_eq!(Thresholds::crowded(members), expected);
         }
+        assert_eq!(Thresholds::crowded(64), Thresholds::LENT);
     }
 }
