@@ -203,6 +203,11 @@ impl Stream for Span {
 pub trait Blocks: Sync {
     /// Bytes in a member's block.
     fn len(&self, member: usize) -> usize;
+    /// Bytes in every block, where it is known that all are as long.
+    #[inline(always)]
+    fn each(&self) -> Option<usize> {
+        None
+    }
     /// The blocks of these members, where they lie in memory in this order as one run of bytes. For a block that is
     /// direct by itself, neither `pack` nor `unpack` is called.
     fn direct(&self, members: Range<usize>) -> Option<Span>;

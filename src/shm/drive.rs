@@ -69,12 +69,15 @@ pub fn drive<'t, T>(
 #[inline(always)]
 pub fn give_way(late: &Reach<'_>, team: &Team, mut around: impl Around, patience: &mut Patience) -> Option<u64> {
     patience.begin();
-    while team.only_yields(patience) {
+    let most = team.only_yields(patience);
+    for polls in 1..=most {
         around.yield_now();
         if let Some(seen) = late.look() {
+            patience.gave_way(polls);
             return Some(seen);
         }
     }
+    patience.gave_way(most);
     None
 }
 

@@ -52,12 +52,6 @@ pub struct StreamControl {
 }
 
 impl StreamControl {
-    /// The line of operation `op`, where so many are in use: a power of two.
-    #[inline(always)]
-    pub fn line(&self, op: u32, lines: usize) -> &Line {
-        &self.lines[op as usize & (lines - 1) & (LINES - 1)]
-    }
-
     /// Renews those of one's own lines that are long behind operation `next`, in which nobody waits for them: nobody can wait for a step of
     /// the operation that they then show, either.
     pub fn renew(&self, next: u32) {
@@ -76,6 +70,25 @@ impl StreamControl {
             line.word.store(word(op, 0), Relaxed);
         }
     }
+}
+
+/// Shares of lines and short slots are multiples of so many bytes.
+pub const SHARE_ALIGN: usize = 8;
+
+/// Bytes for each of the others in a room that all of so many members but one share, a multiple of `align`.
+#[inline(always)]
+pub fn share(room: usize, members: usize, align: usize) -> usize {
+    let each = match members {
+        0..=2 => room,
+        _ => room / (members - 1),
+    };
+    each / align * align
+}
+
+/// Which line is that of operation `op`, where so many are in use: a power of two.
+#[inline(always)]
+pub fn line_of(op: u32, lines: usize) -> u32 {
+    op & (lines as u32 - 1) & (LINES as u32 - 1)
 }
 
 /// What of a stream is leased when it is first needed.

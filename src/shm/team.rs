@@ -9,21 +9,23 @@
 //! * `SYNC(directory)`: a lease, prepared by its owner, published by its page number;
 //! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially consistent fences).
 
+mod at;
 mod waking;
 
 use crate::endpoint::{Error, Result};
 pub use crate::shm::config::Config;
 use crate::shm::config::{LEAST_SHARE, MAX_FRAGMENTS, MAX_SETS};
 use crate::shm::layout::{
-    BLOCKING, Control, LANES, LINES, NOT_YET, PAGES, Part, REFUSED, SHORT, SLOTS, STREAMS, StreamControl,
+    BLOCKING, Control, LANES, LINE, LINES, NOT_YET, PAGES, Part, REFUSED, SHARE_ALIGN, SHORT, SLOTS, STREAMS,
+    StreamControl, share,
 };
 use crate::shm::memory::{Member, Memory};
 use crate::shm::rates::{ByMode, Thresholds};
 use crate::shm::reach::Reach;
 use crate::shm::turn::{Trail, Turn};
 use crate::sync::shared::Ordering;
+pub(super) use at::At;
 use smallvec::SmallVec;
-use std::mem::offset_of;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
@@ -37,20 +39,6 @@ pub(super) struct Queues {
     /// What the caller has written to its own.
     pub trail: Trail,
 }
-
-/// An address in the team's memory.
-pub(super) struct At<T>(pub *mut T);
-
-impl<T> Clone for At<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for At<T> {}
-// SAFETY: an address of shared memory; accesses follow the protocol.
-unsafe impl<T> Send for At<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for At<T> {}
 
 /// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses it.
 #[repr(C)]
@@ -93,6 +81,8 @@ pub struct Team {
     /// An operation of the caller has failed.
     failed: AtomicBool,
     may_sleep: bool,
+    /// Bytes for each of the others in a line, and in a short slot, where they have something each.
+    short_shares: [u16; 2],
     looks: u32,
     /// Fragments of a set, less one: a power of two less one.
     fragment_mask: u32,
@@ -146,9 +136,10 @@ impl Team {
             awaited: Awaited::default(),
             config,
             fragment_mask,
-            share: fragment / size.saturating_sub(1).max(1) / 64 * 64,
+            share: share(fragment, size, 64),
             may_sleep,
             looks,
+            short_shares: [LINE, short].map(|room| share(room, size, SHARE_ALIGN) as u16),
             thresholds: [const { OnceLock::new() }; 2],
             failed: AtomicBool::new(false),
             accessing: AtomicU32::new(0),
@@ -208,6 +199,12 @@ impl Team {
         &*self.memory
     }
 
+    /// Bytes for each of the others in a line, and in a short slot, where they have something each.
+    #[inline(always)]
+    pub fn short_shares(&self) -> [usize; 2] {
+        self.short_shares.map(usize::from)
+    }
+
     #[inline(always)]
     pub(super) fn looks(&self) -> u32 {
         self.looks
@@ -220,8 +217,8 @@ impl Team {
 
     #[inline(always)]
     fn control(&self, member: Member) -> &Control {
-        // SAFETY: `Memory` promises a control block there; it is only accessed through shared words and raw pointers. The address was made from that of the whole block, by no reference.
-        unsafe { &*self.controls[member].0.byte_sub(offset_of!(Control, stream)).cast::<Control>() }
+        // SAFETY: the team's own.
+        unsafe { self.controls[member].control() }
     }
 
     /// A stream by its number.

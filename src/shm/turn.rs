@@ -17,7 +17,7 @@ pub(super) use trail::Trail;
 pub use view::View;
 use waits::{Suspends, Waits};
 
-use crate::shm::layout::StreamControl;
+use crate::shm::layout::{StreamControl, line_of};
 use crate::shm::team::{At, Queues, Stream, Team};
 use crate::sync::shared::Ordering;
 use std::mem;
@@ -61,7 +61,8 @@ impl<'t> Turn<'t> {
         assert!(!stream.busy.load(Ordering::Relaxed), "the stream's operation before is not over");
         stream.busy.store(true, Ordering::Relaxed);
         let op = stream.next.load(Ordering::Relaxed);
-        Turn { view: View { team, stream, controls, queues, op, wide: 0, blocking }, waits: Suspends }
+        let line = line_of(op, team.config().lines);
+        Turn { view: View { team, stream, controls, queues, op, line, wide: 0, blocking }, waits: Suspends }
     }
 
     /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a set: for operations in which a
@@ -147,6 +148,7 @@ mod tests {
     fn pass(team: &Team, next: u32) {
         let mut turn = turn(team);
         turn.view.op = next.wrapping_sub(1);
+        turn.view.line = line_of(turn.view.op, team.config().lines);
         turn.finish();
     }
 

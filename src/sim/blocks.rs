@@ -102,6 +102,11 @@ impl Blocks for SimBlocks {
         self.places[member].len
     }
 
+    fn each(&self) -> Option<usize> {
+        let first = self.places.first()?.len;
+        self.places.iter().all(|place| place.len == first).then_some(first)
+    }
+
     fn direct(&self, members: Range<usize>) -> Option<Span> {
         let places = &self.places[members];
         let adjacent = places.windows(2).all(|pair| pair[0].at + pair[0].len == pair[1].at);

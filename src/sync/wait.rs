@@ -156,30 +156,39 @@ impl Patience {
 
     /// Whether to make progress elsewhere after one more vain poll. Who is about to sleep does, so that others wait for that no longer than a sleep.
     pub fn is_progress_due(&self, waiting: &Waiting) -> bool {
-        let next = self.one_more();
+        let next = self.more(1);
         // Who has waited for very long does not count any more.
         let due = next.vain.is_multiple_of(POLLS_PER_PROGRESS) || next.vain == u32::MAX;
         !waiting.crowded || due || next.pause(waiting) == Pause::Sleep
     }
 
-    /// Whether all there is to do after one more vain poll is to give the core away; then that poll counts.
-    pub fn only_yields(&mut self, waiting: &Waiting) -> bool {
-        let next = self.one_more();
-        let only = !self.is_progress_due(waiting) && next.pause(waiting) == Pause::Yield;
-        if only {
-            *self = next;
-        }
-        only
+    /// After each of the next so many vain polls all there is to do is to give the core away. (Of one who has counted nearly 2³² of them, perhaps one fewer.)
+    #[inline(always)]
+    pub fn only_yields(&self, waiting: &Waiting) -> u32 {
+        let before_sleep = match waiting.mode {
+            Mode::Auto => YIELDS.saturating_sub(self.here),
+            Mode::Yield => u32::MAX,
+            Mode::Spin | Mode::Block => 0,
+        };
+        let before_progress = POLLS_PER_PROGRESS - 1 - self.vain % POLLS_PER_PROGRESS;
+        if waiting.crowded { before_progress.min(before_sleep) } else { 0 }
+    }
+
+    /// Counts so many vain polls after which the core was given away.
+    #[inline(always)]
+    pub fn gave_way(&mut self, polls: u32) {
+        *self = self.more(polls);
     }
 
     /// What to do after one more vain poll.
     pub fn next(&mut self, waiting: &Waiting) -> Pause {
-        *self = self.one_more();
+        *self = self.more(1);
         self.pause(waiting)
     }
 
-    fn one_more(self) -> Patience {
-        Patience { vain: self.vain.saturating_add(1), here: self.here.saturating_add(1) }
+    #[inline(always)]
+    fn more(self, polls: u32) -> Patience {
+        Patience { vain: self.vain.saturating_add(polls), here: self.here.saturating_add(polls) }
     }
 
     /// The same for one who waits for more than one word, or for messages, and makes progress next: it does not sleep, and where progress gives the core
@@ -226,17 +235,15 @@ mod tests {
                     Patience { vain: 1000, here: 1000 }.next_before_progress(&Waiting { yields: false, ..waiting });
                 assert_eq!(after_long == Pause::Yield, waiting.gives_core_away(), "{waiting:?}");
                 for _ in 0..300 {
-                    let (mut once, mut other) = (alone, alone);
-                    let due = alone.is_progress_due(&waiting);
-                    if once.only_yields(&waiting) {
-                        assert_eq!(
-                            (due, other.next(&waiting), once.vain),
-                            (false, Pause::Yield, other.vain),
-                            "{waiting:?}"
-                        );
-                    } else {
-                        assert!(due || other.next(&waiting) != Pause::Yield, "{waiting:?}");
+                    // As many polls are told to give the core away, one by one, if progress is not due.
+                    let (mut told, mut other) = (alone.only_yields(&waiting), alone);
+                    while !other.is_progress_due(&waiting) && other.next(&waiting) == Pause::Yield {
+                        told -= 1;
+                        let mut at_once = alone;
+                        at_once.gave_way(other.vain - alone.vain);
+                        assert_eq!((at_once.vain, at_once.here), (other.vain, other.here));
                     }
+                    assert_eq!(told, 0, "{waiting:?}");
                     let expected = match alone.next(&waiting) {
                         Pause::None => Pause::None,
                         _ if yields => Pause::None,

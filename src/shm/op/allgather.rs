@@ -2,7 +2,7 @@
 //!
 //! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take turns on the cores of up to 64 KiB as a whole in the set. A member whose block is exhausted writes no more, but goes on reading.
 
-use super::block::{Block, transfer};
+use super::block::{Block, all_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::{Exposed, announce, announced, expose, fetch, is_short};
@@ -38,7 +38,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), all.len(turn.me()));
-        if !(is_short(&turn, len, zero_copy) && peers.from().all(|m| is_short(&turn, all.len(m), zero_copy))) {
+        if !(is_short(&turn, len, zero_copy) && all_lengths(all, peers.from(), |len| is_short(&turn, len, zero_copy))) {
             return waits.long(move || long(turn, peers, own, all, zero_copy)).await;
         }
         if len > 0 {

@@ -47,7 +47,8 @@ impl Plan<'_> {
     /// Whether all blocks between the caller and others are short.
     #[inline(always)]
     fn all_short(self, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
-        peers.to().all(|m| self.is_short(out.len(m))) && peers.from().all(|m| self.is_short(into.len(m)))
+        let rooms = self.rooms(0);
+        rooms.hold_all(out, peers.to()) && rooms.hold_all(into, peers.from())
     }
 
     /// Whether all these blocks travel at once, in the share of a slot if they are not short.
@@ -100,20 +101,16 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     async move {
         let plan = Plan { team: turn.team(), fragment: turn.fragment(), zero_copy };
         match out {
-            Some(out) if plan.all_short(peers, out, into) => {
-                at_once::<_, _, false>(&turn, waits, plan, peers, out, into).await?;
+            Some(out) => {
+                let all_short = plan.all_short(peers, out, into);
+                let turn = if all_short { turn } else { wide(turn) };
+                let plan = Plan { fragment: turn.fragment(), ..plan };
+                if !(all_short || (turn.team().config().waiting.crowded && plan.in_one_round(peers, out, into))) {
+                    return waits.long(move || exchange(turn, plan, peers, out, into, true)).await;
+                }
+                at_once(&turn, waits, plan, peers, out, into, !all_short).await?;
                 turn.finish();
                 Ok(())
-            }
-            Some(out) => {
-                let turn = wide(turn);
-                let plan = Plan { fragment: turn.fragment(), ..plan };
-                if turn.team().config().waiting.crowded && plan.in_one_round(peers, out, into) {
-                    at_once::<_, _, true>(&turn, waits, plan, peers, out, into).await?;
-                    turn.finish();
-                    return Ok(());
-                }
-                waits.long(move || exchange(turn, plan, peers, out, into, true)).await
             }
             // What is to be sent does not stay unchanged.
             None => {
@@ -125,26 +122,27 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     }
 }
 
-/// All blocks of the caller's are short, or `IN_SLOTS`, where those that are not travel in one round; none stays in place. The others may see it otherwise.
+/// All blocks of the caller's are short, or `in_slots`, where those that are not travel in one round; none stays in place. The others may see it otherwise.
 #[inline(always)]
-async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized, const IN_SLOTS: bool>(
+async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: &Turn<'_>,
     waits: impl Waits,
     plan: Plan<'_>,
     peers: impl Peers,
     out: &O,
     into: &I,
+    in_slots: bool,
 ) -> Result<()> {
     let me = turn.me();
     if peers.to().any(|m| out.len(m) > 0) {
-        let in_slots = IN_SLOTS && peers.to().any(|m| !plan.is_short(out.len(m)));
-        if let Some(wait) = turn.room_taken(if in_slots { usize::MAX } else { 0 }) {
+        let wants_set = in_slots && peers.to().any(|m| !plan.is_short(out.len(m)));
+        if let Some(wait) = turn.room_taken(if wants_set { usize::MAX } else { 0 }) {
             waits.on(wait).await?;
         }
         for member in peers.to() {
             let (block, len) = (Block::new(out, member), out.len(member));
-            let to = plan.place(turn, me, member, len, IN_SLOTS);
-            if IN_SLOTS && !plan.is_short(len) {
+            let to = plan.place(turn, me, member, len, in_slots);
+            if in_slots && !plan.is_short(len) {
                 put(to.wrapping_sub(HEAD), 0);
             }
             // SAFETY: free, and a share holds so much.
@@ -160,11 +158,11 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized, const IN_SLOTS: bool>(
             continue;
         }
         met += 1;
-        if let Some(late) = turn.wrote_at(member, plan.place(turn, member, me, len, IN_SLOTS), len).late() {
+        if let Some(late) = turn.wrote_at(member, plan.place(turn, member, me, len, in_slots), len).late() {
             waits.reach(late).await?;
         }
         // SAFETY: published, and a share holds so much.
-        unsafe { copy::unpack(&block, 0, len, plan.place(turn, member, me, len, IN_SLOTS), false) }?;
+        unsafe { copy::unpack(&block, 0, len, plan.place(turn, member, me, len, in_slots), false) }?;
     }
     if met == turn.size() {
         turn.met();

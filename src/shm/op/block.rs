@@ -2,7 +2,7 @@
 
 use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
+use crate::shm::layout::share;
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
@@ -53,11 +53,7 @@ impl Shares {
     /// Shares of `room` bytes for the `members` but `me`, multiples of `align`.
     #[inline(always)]
     pub fn new(room: usize, members: usize, me: Member, align: usize) -> Shares {
-        let each = match members {
-            0..=2 => room,
-            _ => room / (members - 1),
-        };
-        Shares { me, each: each / align * align }
+        Shares { me, each: share(room, members, align) }
     }
 
     /// Where in the room the share of `member` begins.
@@ -79,14 +75,20 @@ impl Rooms {
     /// Those of `writer`. `limit`: from so many bytes on (but not in a line), another way is wanted.
     #[inline(always)]
     pub fn new(team: &Team, writer: Member, limit: usize) -> Rooms {
-        let (size, short) = (team.size(), team.config().short);
-        Rooms { line: Shares::new(LINE, size, writer, 8), slot: Shares::new(short, size, writer, 8), limit }
+        let [line, slot] = team.short_shares();
+        Rooms { line: Shares { me: writer, each: line }, slot: Shares { me: writer, each: slot }, limit }
     }
 
     /// Whether a block of `len` bytes is short.
     #[inline(always)]
     pub fn hold(&self, len: usize) -> bool {
         len <= self.line.each || (len <= self.slot.each && len < self.limit)
+    }
+
+    /// Whether the blocks of all these members are short.
+    #[inline(always)]
+    pub fn hold_all(&self, blocks: &(impl Blocks + ?Sized), members: impl Iterator<Item = Member>) -> bool {
+        all_lengths(blocks, members, |len| self.hold(len))
     }
 
     /// Where the block of `len` bytes for `member` is.
@@ -99,6 +101,19 @@ impl Rooms {
     }
 }
 
+/// Whether it is `so` of the lengths of all these members' blocks: asked once, where all blocks are as long (then also if there are no members).
+#[inline(always)]
+pub(super) fn all_lengths(
+    blocks: &(impl Blocks + ?Sized),
+    mut members: impl Iterator<Item = Member>,
+    so: impl Fn(usize) -> bool,
+) -> bool {
+    match blocks.each() {
+        Some(len) => so(len),
+        None => members.all(|m| so(blocks.len(m))),
+    }
+}
+
 /// The place of `member` among all but `me`.
 #[inline(always)]
 pub(super) fn index(me: Member, member: Member) -> usize {
@@ -107,6 +122,7 @@ pub(super) fn index(me: Member, member: Member) -> usize {
 }
 
 /// Copies a stream over another one of the same length, both in the caller's private memory.
+#[inline(always)]
 pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T) -> Result<()> {
     let len = from.len().min(to.len());
     match (from.direct(), to.direct()) {
@@ -115,9 +131,24 @@ pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T)
             copy::within(source.slice(0..len).ptr(), target.slice(0..len).ptr(), len);
             Ok(())
         },
+        (source, target) => transfer_packed(from, to, source, target, len),
+    }
+}
+
+/// The same where not both are in one piece.
+#[cold]
+#[inline(never)]
+fn transfer_packed<S: Stream + ?Sized, T: Stream + ?Sized>(
+    from: &S,
+    to: &T,
+    source: Option<Span>,
+    target: Option<Span>,
+    len: usize,
+) -> Result<()> {
+    match (source, target) {
         (None, Some(target)) => from.pack(0, target.slice(0..len)),
         (Some(source), None) => to.unpack(0, source.slice(0..len)),
-        (None, None) => {
+        _ => {
             let mut room = vec![0_u8; len.min(65536)];
             for at in (0..len).step_by(65536) {
                 let piece = Span::new(room.as_mut_ptr(), (len - at).min(65536), 1);

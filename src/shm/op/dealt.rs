@@ -8,6 +8,7 @@ use super::block::{Block, Rooms, Shares};
 use super::{get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
+use crate::shm::layout::SHARE_ALIGN;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use std::ops::Range;
@@ -17,7 +18,7 @@ const NOTE: usize = 24;
 
 /// Where the notes lie in the root's short slot.
 fn notes(turn: &Turn<'_>, root: Member) -> Shares {
-    Shares::new(turn.team().config().short, turn.size(), root, 8)
+    Shares::new(turn.team().config().short, turn.size(), root, SHARE_ALIGN)
 }
 
 /// The note for a member.

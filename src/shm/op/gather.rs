@@ -4,7 +4,7 @@
 //! members copy in while it copies out. Its progress as a reader counts (piece, member) pairs, so each member knows when its slot is free. Only the root and the
 //! member need to know the length of a block.
 
-use super::block::{Block, index, transfer};
+use super::block::{Block, all_lengths, index, transfer};
 use super::divided::{self, LOAN, Root};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
 use super::{address, announce, announced, expose, fetch, is_short};
@@ -110,7 +110,7 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let me = turn.me();
-        if !turn.others().all(|m| is_short(&turn, all.len(m), zero_copy)) {
+        if !all_lengths(all, turn.others(), |len| is_short(&turn, len, zero_copy)) {
             return waits.long(move || receive_long(turn, own, all, zero_copy)).await;
         }
         own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)))?;

@@ -31,7 +31,7 @@ pub mod tree;
 pub use combine::Combine;
 
 use crate::endpoint::{Error, Result, Span, Stream};
-use crate::shm::layout::LINE;
+use crate::shm::layout::{LINE, SHARE_ALIGN, share};
 use crate::shm::memory::{Member, Memory};
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
@@ -47,7 +47,7 @@ fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
 
 /// Bytes for each of the others that travel in a line, where a member has something else for each of them.
 pub fn line_share(members: usize) -> usize {
-    block::Shares::new(LINE, members, 0, 8).each
+    share(LINE, members, SHARE_ALIGN)
 }
 
 /// Waits until all others have published the steps before `step`.

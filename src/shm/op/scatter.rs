@@ -53,7 +53,7 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     async move {
         let me = turn.me();
         let rooms = Rooms::new(turn.team(), me, zero_copy);
-        if !turn.others().all(|m| rooms.hold(all.len(m))) {
+        if !rooms.hold_all(all, turn.others()) {
             return waits.long(move || send_long(turn, all, own, zero_copy)).await;
         }
         if turn.others().any(|m| all.len(m) > 0) {
@@ -65,11 +65,12 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
                 // SAFETY: free, and a share holds so much.
                 unsafe { copy::pack(&block, 0, len, turn.mine(rooms.at(&turn, member, len), len)) }?;
             }
-            turn.publish(1);
+            turn.publish_and_finish(1);
+        } else {
+            turn.finish();
         }
-        own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own))?;
-        turn.finish();
-        Ok(())
+        // The others have something to read meanwhile. Whatever becomes of it, the operation is over for the team.
+        own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Publishing with waking, and sleeping.
 
-use super::{NEAR, Team};
-use crate::shm::layout::{Control, LINES, Line, StreamControl, reached};
+use super::{At, NEAR, Team};
+use crate::shm::layout::{Control, Line, StreamControl, line_of, reached};
 use crate::shm::memory::Member;
 use crate::shm::pool::PAGE;
 use crate::sync::cache;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize
 /// Cache lines of a [`Team`] that every blocking operation reads.
 const HEAD_LINES: usize = 6;
 #[cfg(all(target_pointer_width = "64", not(loom)))]
-const _: () = assert!(offset_of!(Team, awaited) < HEAD_LINES * 64);
+const _: () = assert!(offset_of!(Team, awaited) + size_of::<Awaited>() <= HEAD_LINES * 64);
 
 /// What the latest wait of a blocking operation that found nothing waits for.
 #[derive(Default)]
@@ -40,11 +40,12 @@ impl Team {
         let own = ptr::from_ref(self).cast::<u8>();
         (1..HEAD_LINES).for_each(|i| cache::bring(own.wrapping_add(i * 64)));
         // More would drive each other out: they lie alike in their pages.
-        for at in self.controls.iter().take(NEAR) {
+        let controls = self.controls.as_slice();
+        for at in controls.iter().take(NEAR) {
             cache::bring(at.0.cast::<u8>().wrapping_sub(offset_of!(Control, stream)));
         }
-        let control = self.controls[self.me].0;
-        let next = self.first.next.load(Ordering::Relaxed) as usize & (self.config.lines - 1) & (LINES - 1);
+        let control = controls[self.me].0;
+        let next = line_of(self.first.next.load(Ordering::Relaxed), self.config.lines) as usize;
         cache::own(control.cast::<u8>().wrapping_add(next * size_of::<Line>()));
         cache::own(control.cast::<u8>().wrapping_add(offset_of!(StreamControl, read)));
     }
@@ -71,7 +72,9 @@ impl Team {
         // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
         fence(Ordering::SeqCst);
         // The caller's own word is 0, but for what other threads of its process do.
-        (0..self.size).any(|m| self.control(m).asleep.load(Ordering::Relaxed) != 0)
+        // SAFETY: the team's own.
+        let asleep = |at: &At<StreamControl>| unsafe { at.control() }.asleep.load(Ordering::Relaxed);
+        self.controls.as_slice().iter().fold(0, |all, at| all | asleep(at)) != 0
     }
 
     #[cold]
@@ -126,9 +129,9 @@ impl Team {
         patience.is_progress_due(&self.config.waiting)
     }
 
-    /// Whether all that is to be done after one more vain look of one who waits for one word is to give the core away.
+    /// After each of the next so many vain looks of one who waits for one word all that is to be done is to give the core away.
     #[inline(always)]
-    pub fn only_yields(&self, patience: &mut Patience) -> bool {
+    pub fn only_yields(&self, patience: &Patience) -> u32 {
         patience.only_yields(&self.config.waiting)
     }
 

@@ -6,7 +6,7 @@
 //! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: the next one is taken not to need them, either.
 
 use super::View;
-use crate::shm::layout::{reached, word};
+use crate::shm::layout::{line_of, reached, word};
 use crate::shm::team::Config;
 use crate::sync::cache;
 use std::ops::Range;
@@ -134,12 +134,13 @@ impl View<'_> {
     #[inline(always)]
     pub(super) fn prepare(&self, next: u32) {
         let &Config { lines, short, sets, .. } = self.team.config();
-        cache::own(ptr::from_ref(self.control(self.me()).line(next, lines)).cast());
+        let slot = line_of(next, lines) as usize;
+        cache::own(ptr::from_ref(&self.control(self.me()).lines[slot]).cast());
         let Some(queues) = self.queues else { return };
         if !queues.trail.is_warm(next) {
             return;
         }
-        let (queue, slot) = (queues.at[self.me()].0, next as usize & (lines - 1));
+        let queue = queues.at[self.me()].0;
         (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
         if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(lines as u32 - 1), 0)) {
             queues.trail.take_short(slot, queue);

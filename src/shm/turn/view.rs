@@ -2,10 +2,10 @@
 
 use super::trail::SOON;
 use crate::endpoint::{Error, Result};
-use crate::shm::layout::{LINE, Line, STEPS, StreamControl, is_old, is_round, reached, word};
+use crate::shm::layout::{LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
-use crate::shm::team::{At, Config, Queues, Stream, Team};
+use crate::shm::team::{At, Queues, Stream, Team};
 use crate::sync::shared::Ordering;
 
 /// An operation as one member sees it.
@@ -16,6 +16,8 @@ pub struct View<'t> {
     pub(super) controls: &'t [At<StreamControl>],
     pub(super) queues: Option<&'t Queues>,
     pub(super) op: u32,
+    /// Which of each member's lines is this operation's.
+    pub(super) line: u32,
     /// A fragment is so many of the queue's, as a power of two.
     pub(super) wide: u32,
     pub(super) blocking: bool,
@@ -82,7 +84,7 @@ impl<'t> View<'t> {
 
     #[inline(always)]
     pub(super) fn line(&self, member: Member) -> &'t Line {
-        self.control(member).line(self.op, self.team.config().lines)
+        &self.control(member).lines[self.line as usize & (LINES - 1)]
     }
 
     /// The contents of a member's line: the caller's own may be written while the line is free and until it is published, another's be read
@@ -139,8 +141,8 @@ impl<'t> View<'t> {
     /// A member's short slot, which is free when its line is.
     #[inline(always)]
     pub fn short(&self, member: Member) -> *mut u8 {
-        let &Config { lines, short, .. } = self.team.config();
-        self.queue(member).wrapping_add((self.op as usize & (lines - 1)) * short)
+        let short = self.team.config().short;
+        self.queue(member).wrapping_add(self.line as usize * short)
     }
 
     /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](super::trail) when
