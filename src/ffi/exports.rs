@@ -213,16 +213,16 @@ macro_rules! doors {
 // are laid out without them): where processes take turns on the cores, few pages of code are better than many.
 doors! {
     cr_block_allgather: Allgather by allgather,
-    cr_block_allgatherv: Allgatherv by allgather,
+    cr_block_allgatherv: Allgatherv by allgatherv,
     cr_block_allreduce: Allreduce by allreduce,
     cr_block_alltoall: Alltoall by alltoall,
-    cr_block_alltoallv: Alltoallv by alltoall,
+    cr_block_alltoallv: Alltoallv by alltoallv,
     cr_block_alltoallw: Alltoallw by mixed,
     cr_block_barrier: Barrier by barrier,
     cr_block_bcast: Bcast by bcast,
     cr_block_exscan: Exscan by scan,
     cr_block_gather: Gather by gather,
-    cr_block_gatherv: Gatherv by gather,
+    cr_block_gatherv: Gatherv by gatherv,
     cr_block_neighbor_allgather: NeighborAllgather by neighbor_allgather,
     cr_block_neighbor_allgatherv: NeighborAllgatherv by neighbor_allgather,
     cr_block_neighbor_alltoall: NeighborAlltoall by neighbor_alltoall,
@@ -233,7 +233,7 @@ doors! {
     cr_block_reduce_scatter_block: ReduceScatterBlock by reduce_scatter,
     cr_block_scan: Scan by scan,
     cr_block_scatter: Scatter by scatter,
-    cr_block_scatterv: Scatterv by scatter,
+    cr_block_scatterv: Scatterv by scatterv,
 }
 
 /// A nonblocking collective.

@@ -158,7 +158,7 @@ async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn
         Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::Alltoall => call.block(),
         _ => call.bytes(),
     };
-    let turn = team.open(slot.number(), 0, needs_queue(call.kind, len, team.size())).await?;
+    let turn = team.open(slot.number(), 0, needs_queue(call.kind, len, team)).await?;
     if turn.is_none() {
         pool::tell_refusal();
     }
@@ -168,10 +168,10 @@ async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn
 /// Whether a call may move more than lines hold. `len`: bytes of a block where each rank has one of the same length, else of all data; `None` where not all
 /// ranks know. By whatever door a rank comes to a call, this is what it asks: the same on all ranks.
 #[inline(always)]
-fn needs_queue(kind: Kind, len: Option<usize>, members: usize) -> bool {
+fn needs_queue(kind: Kind, len: Option<usize>, team: &Team) -> bool {
     match kind {
         Kind::Barrier => false,
-        Kind::Scatter | Kind::Alltoall => len.is_none_or(|block| block > op::line_share(members)),
+        Kind::Scatter | Kind::Alltoall => len.is_none_or(|block| block > team.short_shares()[0]),
         // Only the two ends of a message know its length.
         Kind::Gatherv | Kind::Scatterv | Kind::Allgatherv | Kind::Alltoallv | Kind::Alltoallw => true,
         kind if kind.is_neighbor() => true,

@@ -24,7 +24,7 @@ unsafe impl Send for PlainBlocks {}
 impl PlainBlocks {
     /// An element of one of the user's arrays.
     #[inline(always)]
-    pub(super) fn of(array: *const i32, member: usize) -> isize {
+    pub(super) fn entry(array: *const i32, member: usize) -> isize {
         // SAFETY: the array of a significant side has an element for each member, and lasts as long as the call.
         unsafe { *array.add(member) as isize }
     }
@@ -35,8 +35,13 @@ impl Blocks for PlainBlocks {
     fn len(&self, member: usize) -> usize {
         match self.counts.is_null() {
             true => self.each,
-            false => usize::try_from(Self::of(self.counts, member)).unwrap_or(0) * self.size,
+            false => usize::try_from(Self::entry(self.counts, member)).unwrap_or(0) * self.size,
         }
+    }
+
+    #[inline(always)]
+    fn each(&self) -> Option<usize> {
+        self.counts.is_null().then_some(self.each)
     }
 
     /// Of one member, or of several where blocks are equal: others are not asked for in shared memory.
@@ -45,7 +50,7 @@ impl Blocks for PlainBlocks {
         let member = members.start;
         let (shift, len) = match self.displs.is_null() {
             true => ((member * self.each) as isize, members.len() * self.each),
-            false if members.len() == 1 => (Self::of(self.displs, member) * self.size as isize, self.len(member)),
+            false if members.len() == 1 => (Self::entry(self.displs, member) * self.size as isize, self.len(member)),
             false => return None,
         };
         Some(Span::new(self.buffer.wrapping_offset(shift), len, 1))
@@ -57,6 +62,69 @@ impl Blocks for PlainBlocks {
 
     fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
         Ok(())
+    }
+}
+
+/// Blocks of equal length, one after the other. Of a type of their own: a short call asks for each block several times where it is.
+pub struct EqualBlocks {
+    buffer: *mut u8,
+    /// Bytes of each.
+    each: usize,
+}
+
+// SAFETY: as for `PlainBlocks`.
+unsafe impl Sync for EqualBlocks {}
+// SAFETY: as above.
+unsafe impl Send for EqualBlocks {}
+
+impl Blocks for EqualBlocks {
+    #[inline(always)]
+    fn len(&self, _: usize) -> usize {
+        self.each
+    }
+
+    #[inline(always)]
+    fn each(&self) -> Option<usize> {
+        Some(self.each)
+    }
+
+    #[inline(always)]
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        Some(Span::new(self.buffer.wrapping_add(members.start * self.each), members.len() * self.each, 1))
+    }
+
+    fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Ok(()) // never called, as all are direct
+    }
+
+    fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The blocks of an operation: which type they have depends on whether it is a vector form.
+pub trait PlainSide: Blocks + Send + Sized + 'static {
+    /// The blocks of a side; `None` where they are not plain, and, where they are equal, without any element.
+    ///
+    /// # Safety
+    /// As for [`stream`].
+    unsafe fn of(side: &cr_side) -> Option<Self>;
+}
+
+impl PlainSide for EqualBlocks {
+    #[inline(always)]
+    unsafe fn of(side: &cr_side) -> Option<EqualBlocks> {
+        // SAFETY: by the caller's promise.
+        let each = unsafe { plain(side.dtype) }?.checked_mul(side.count).filter(|&each| each > 0)?;
+        Some(EqualBlocks { buffer: side.buf.cast(), each })
+    }
+}
+
+impl PlainSide for PlainBlocks {
+    #[inline(always)]
+    unsafe fn of(side: &cr_side) -> Option<PlainBlocks> {
+        // SAFETY: by the caller's promise.
+        unsafe { blocks(side) }
     }
 }
 

@@ -3,8 +3,8 @@
 
 mod blocking_only;
 
+use super::plain::{EqualBlocks, PlainSide, bytes, plain};
 pub use super::plain::{PlainBlocks, blocks, stream};
-use super::plain::{bytes, plain};
 use super::{Elements, needs_queue};
 use crate::endpoint::{Result, Span};
 use crate::ffi::blocking::{self, InTeam};
@@ -87,7 +87,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
 impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     #[inline(always)]
     fn needs_queue(self, len: usize) -> bool {
-        needs_queue(self.kind, Some(len), self.team.size())
+        needs_queue(self.kind, Some(len), self.team)
     }
 
     /// The next turn on the stream of blocking operations.
@@ -155,9 +155,9 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     /// # Safety
     /// As for [`stream`](At::stream).
     #[inline(always)]
-    unsafe fn blocks(self, side: &cr_side) -> Option<PlainBlocks> {
+    unsafe fn blocks<B: PlainSide>(self, side: &cr_side) -> Option<B> {
         // SAFETY: by the caller's promise.
-        unsafe { if self.admits(side.dtype) { blocks(side) } else { None } }
+        unsafe { if self.admits(side.dtype) { B::of(side) } else { None } }
     }
 
     /// Barrier.
@@ -181,14 +181,24 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         go!(self, data.len(), |turn| op::bcast::bcast(turn, root, &data, zero_copy))
     }
 
-    /// Gather, and its vector form.
+    /// Gather.
     ///
     /// # Safety
     /// As for [`barrier`](At::barrier).
     #[inline(always)]
     pub unsafe fn gather(self, call: &cr_call) -> Option<i32> {
         // SAFETY: by the caller's promise.
-        let (all, own, each) = unsafe { self.rooted(call, &call.recv, &call.send) }?;
+        unsafe { self.gather_of::<EqualBlocks>(call) }
+    }
+
+    /// Gather, and its vector form.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    unsafe fn gather_of<B: PlainSide>(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        let (all, own, each) = unsafe { self.rooted::<B>(call, &call.recv, &call.send) }?;
         // A member of the vector form only needs to know its own block.
         let known = (self.kind == Kind::Gather || all.is_none()).then_some(each);
         let (root, zero_copy) = (call.root as usize, self.zero_copy(known, |from| from.gather));
@@ -199,14 +209,24 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         }
     }
 
-    /// Scatter, and its vector form.
+    /// Scatter.
     ///
     /// # Safety
     /// As for [`barrier`](At::barrier).
     #[inline(always)]
     pub unsafe fn scatter(self, call: &cr_call) -> Option<i32> {
         // SAFETY: by the caller's promise.
-        let (all, own, each) = unsafe { self.rooted(call, &call.send, &call.recv) }?;
+        unsafe { self.scatter_of::<EqualBlocks>(call) }
+    }
+
+    /// Scatter, and its vector form.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    unsafe fn scatter_of<B: PlainSide>(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        let (all, own, each) = unsafe { self.rooted::<B>(call, &call.send, &call.recv) }?;
         let (root, zero_copy) = (call.root as usize, self.zero_copy(None, |from| from.scatter));
         match (all, own) {
             (Some(all), own) => go!(self, each, |turn| op::scatter::send(turn, &all, own.as_ref(), zero_copy)),
@@ -220,19 +240,29 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     /// # Safety
     /// As for [`barrier`](At::barrier).
     #[inline(always)]
-    unsafe fn rooted(
+    unsafe fn rooted<B: PlainSide>(
         self,
         call: &cr_call,
         all: &cr_side,
         own: &cr_side,
-    ) -> Option<(Option<PlainBlocks>, Option<Span>, usize)> {
+    ) -> Option<(Option<B>, Option<Span>, usize)> {
         let is_root = call.root as u32 == self.comm.rank();
         // SAFETY: significant, so live by the caller's promise; as below.
-        let all = if is_root { Some(unsafe { self.blocks(all) }?) } else { None };
+        let all = if is_root { Some(unsafe { self.blocks::<B>(all) }?) } else { None };
         // SAFETY: as above.
         let own = if own.in_place != 0 { None } else { Some(unsafe { self.stream(own) }?) };
-        let each = all.as_ref().map(|all| all.each).or(own.as_ref().map(|own| own.len()))?;
+        let each = all.as_ref().map(|all| all.each().unwrap_or(0)).or(own.as_ref().map(|own| own.len()))?;
         Some((all, own, each))
+    }
+
+    /// Allgather.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn allgather(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.allgather_of::<EqualBlocks>(call) }
     }
 
     /// Allgather, and its vector form.
@@ -240,14 +270,24 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     /// # Safety
     /// As for [`barrier`](At::barrier).
     #[inline(always)]
-    pub unsafe fn allgather(self, call: &cr_call) -> Option<i32> {
+    unsafe fn allgather_of<B: PlainSide>(self, call: &cr_call) -> Option<i32> {
         // SAFETY: significant, so live by the caller's promise; as below.
-        let into = unsafe { self.blocks(&call.recv) }?;
+        let into = unsafe { self.blocks::<B>(&call.recv) }?;
         // SAFETY: as above.
         let own = if call.send.in_place != 0 { None } else { Some(unsafe { self.stream(&call.send) }?) };
-        let known = (self.kind == Kind::Allgather).then_some(into.each);
+        let (known, each) = (into.each(), into.each().unwrap_or(0));
         let zero_copy = self.zero_copy(known, |from| from.allgather);
-        go!(self, into.each, |turn| op::allgather::allgather(turn, own.as_ref(), &into, zero_copy))
+        go!(self, each, |turn| op::allgather::allgather(turn, own.as_ref(), &into, zero_copy))
+    }
+
+    /// Alltoall.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn alltoall(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.alltoall_of::<EqualBlocks>(call) }
     }
 
     /// Alltoall, and its vector form.
@@ -255,13 +295,14 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     /// # Safety
     /// As for [`barrier`](At::barrier).
     #[inline(always)]
-    pub unsafe fn alltoall(self, call: &cr_call) -> Option<i32> {
+    unsafe fn alltoall_of<B: PlainSide>(self, call: &cr_call) -> Option<i32> {
         // SAFETY: significant, so live by the caller's promise; as below.
-        let into = unsafe { self.blocks(&call.recv) }?;
+        let into = unsafe { self.blocks::<B>(&call.recv) }?;
+        let each = into.each().unwrap_or(0);
         // SAFETY: as above.
-        let out = if call.send.in_place != 0 { None } else { Some(unsafe { self.blocks(&call.send) }?) };
+        let out = if call.send.in_place != 0 { None } else { Some(unsafe { self.blocks::<B>(&call.send) }?) };
         let zero_copy = self.zero_copy(None, |from| from.alltoall);
-        go!(self, into.each, |turn| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
+        go!(self, each, |turn| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
     }
 
     /// Reduce.

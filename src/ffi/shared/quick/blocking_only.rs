@@ -16,7 +16,7 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         let (team, side) = (self.team, &call.recv);
         let counts = |member: usize| match side.counts.is_null() {
             true => side.count,
-            false => usize::try_from(PlainBlocks::of(side.counts, member)).unwrap_or(0),
+            false => usize::try_from(PlainBlocks::entry(side.counts, member)).unwrap_or(0),
         };
         let count = (0..team.size()).map(counts).try_fold(0, usize::checked_add)?;
         // SAFETY: by the caller's promise.
@@ -24,6 +24,46 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         let patience = Cell::default();
         let turn = self.turn(bytes, &patience)?;
         self.finish(op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
+    }
+
+    /// Gatherv.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn gatherv(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.gather_of::<PlainBlocks>(call) }
+    }
+
+    /// Scatterv.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn scatterv(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.scatter_of::<PlainBlocks>(call) }
+    }
+
+    /// Allgatherv.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn allgatherv(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.allgather_of::<PlainBlocks>(call) }
+    }
+
+    /// Alltoallv.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn alltoallv(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.alltoall_of::<PlainBlocks>(call) }
     }
 
     /// Operations with several datatypes: no plain data.
