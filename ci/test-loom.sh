@@ -27,6 +27,8 @@ set not awaited         | src/shm/turn/view.rs   | a_set_holds_another_whole_mes
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
 answered twice          | src/shm/turn/asking.rs | two_ask_each_other                              | s/desk.answered.is_none()/true/
 relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/
+ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_taken(usize::MAX)/room_taken(0)/
+block told too early    | src/shm/op/dealt.rs    | a_block_arrives_before_the_next_one_is_there      | s/turn.publish(dealer.count as u32 + 1);$/turn.publish(dealer.count as u32 + 2);/
 portion not awaited     | src/shm/op/dealt.rs    | a_place_is_used_again_only_when_its_reader_has_read | s/read: k as u32 + 1/read: k as u32/
 slot not awaited        | src/shm/turn/view.rs   | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
 '

@@ -221,6 +221,26 @@ fn a_place_is_used_again_only_when_its_reader_has_read() {
 }
 
 #[test]
+fn all_places_are_used_again_only_when_all_have_read() {
+    let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
+    config.waiting.crowded = true;
+    // The block is dealt in one portion, and the second operation uses the same set.
+    model(needs(&config, 2, true), config, 2, |team| {
+        scatter(team, 0, 100);
+        scatter(team, 0, 100);
+    });
+}
+
+#[test]
+fn a_block_arrives_before_the_next_one_is_there() {
+    let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
+    config.waiting.crowded = true;
+    // A block for each of the two others, each in a place of its own.
+    let needs = Needs { grain: 128, ..needs(&config, 3, true) };
+    model(needs, config, 1, |team| scatter(team, 0, 100));
+}
+
+#[test]
 fn one_combines_for_all() {
     for (fragments, count) in [(1, 40), (2, 70)] {
         let mut config = Config { shared_work_min: 0, ..config(fragments, 1, Mode::Yield) };

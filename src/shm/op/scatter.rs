@@ -5,7 +5,7 @@
 //! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i. Where members take turns
 //! on the cores, [`dealt`] says how blocks travel that are not short.
 
-use super::block::{Block, Rooms, Shares, index, transfer};
+use super::block::{Block, Rooms, Shares, all_lengths, index, transfer};
 use super::dealt;
 use super::divided::{self, Root};
 use super::lent::{Lent, copy_part};
@@ -54,6 +54,13 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
         let me = turn.me();
         let rooms = Rooms::new(turn.team(), me, zero_copy);
         if !rooms.hold_all(all, turn.others()) {
+            if is_dealt(&turn, all, zero_copy) && dealt::holds_all(&turn, &rooms, all) {
+                if let Some(wait) = turn.room_taken(usize::MAX) {
+                    waits.on(wait).await?;
+                }
+                dealt::send_all(turn, rooms, all)?;
+                return own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
+            }
             return waits.long(move || send_long(turn, all, own, zero_copy)).await;
         }
         if turn.others().any(|m| all.len(m) > 0) {
@@ -72,6 +79,12 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
         // The others have something to read meanwhile. Whatever becomes of it, the operation is over for the team.
         own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own))
     }
+}
+
+/// Whether all blocks that are not short are [dealt], and none is so long that it may be read from the root's memory.
+#[inline(always)]
+fn is_dealt<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
+    dealt::is_wanted(turn) && all_lengths(all, turn.others(), |len| len < zero_copy)
 }
 
 /// Not all blocks are short.
@@ -209,6 +222,20 @@ pub fn receive<S: Stream + ?Sized>(
         let (me, len) = (turn.me(), own.len());
         let rooms = Rooms::new(turn.team(), root, zero_copy);
         if !rooms.hold(len) {
+            if len < zero_copy && dealt::is_wanted(&turn) && dealt::is_one(&turn, len) {
+                if let Some(late) = turn.wrote(root, 1).late() {
+                    waits.reach(late).await?;
+                }
+                let (at, step) = dealt::told(&turn, root, len)?;
+                if let Some(late) = turn.wrote(root, step).late() {
+                    waits.reach(late).await?;
+                }
+                let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), len >= turn.team().config().bypass_min);
+                // SAFETY: published, and within the set.
+                unsafe { copy::unpack(own, 0, len, from, bypass) }?;
+                turn.finish();
+                return Ok(());
+            }
             return waits.long(move || receive_long(turn, root, own, zero_copy)).await;
         }
         if len > 0 {
