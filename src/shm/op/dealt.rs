@@ -3,7 +3,7 @@
 //! The set is a ring. The root writes the blocks one after the other, longer ones in portions of about half the ring, and waits for readers only where their portions
 //! stand in the way. (So one who does not read its long block keeps those after it waiting.) In the root's short slot each member finds where its first portion lies, and its number.
 //! Those notes, and all that is short, are published as step 1, portion i, from 0, as step i + 2. A member's progress as a reader counts its own portions. Where the ring holds all blocks at once, each
-//! in one portion, the root writes them and is through ([`send_all`]): with four members that is so up to some 170 KiB, with eight up to 73 KiB, and where blocks are a few KiB most of its time goes into what lies in no cache.
+//! in one portion, the root writes them and is through ([`send_all`]): with four members, of equal blocks and built-in sizes, that is so up to some 170 KiB, with eight up to 73 KiB.
 
 use super::block::{Block, Rooms, Shares};
 use super::{get, put};
