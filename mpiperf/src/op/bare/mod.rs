@@ -10,10 +10,10 @@ mod ways;
 use std::os::raw::c_int;
 
 use crate::error::{Error, Result};
-use crate::mpi::Comm;
+use crate::mpi::{self, Comm, ffi};
 use crate::node::{Transfer, transfer};
 
-use super::call::Target;
+use super::call::{Arguments, Target, start};
 use super::table::{Kind, Operation};
 use super::{Counts, Mode, Setting};
 use meeting::Meeting;
@@ -23,7 +23,9 @@ use meeting::Meeting;
 pub enum Way {
     /// Into shared memory and out of it. Whoever wants a reduction combines all operands.
     Copies,
-    /// The same, but each rank combines a part of the operands, for all who want it.
+    /// The same after a call of the MPI function that moves nothing (`MPI_COMM_SELF`, counts of 0): as soon as a collective could begin that costs nothing before its first flag or copy.
+    AfterEmpty,
+    /// As the first, but each rank combines a part of the operands, for all who want it.
     Shares,
     /// From the private memory of one to that of the other, by the system (`process_vm_readv`, `process_vm_writev`).
     Direct,
@@ -34,6 +36,7 @@ impl Way {
     pub fn name(self) -> &'static str {
         match self {
             Way::Copies => "bare copies",
+            Way::AfterEmpty => "bare copies after an empty call",
             Way::Shares => "bare copies, shared work",
             Way::Direct => "bare direct copies",
         }
@@ -43,8 +46,8 @@ impl Way {
 /// The ways of an operation; none: there is no bare form.
 pub fn ways(kind: Kind) -> &'static [Way] {
     match kind {
-        Kind::Barrier => &[Way::Copies],
-        Kind::Reduce | Kind::Allreduce => &[Way::Copies, Way::Shares],
+        Kind::Barrier => &[Way::Copies, Way::AfterEmpty],
+        Kind::Reduce | Kind::Allreduce => &[Way::Copies, Way::AfterEmpty, Way::Shares],
         Kind::Bcast
         | Kind::Gather
         | Kind::Gatherv
@@ -53,7 +56,7 @@ pub fn ways(kind: Kind) -> &'static [Way] {
         | Kind::Allgather
         | Kind::Allgatherv
         | Kind::Alltoall
-        | Kind::Alltoallv => &[Way::Copies, Way::Direct],
+        | Kind::Alltoallv => &[Way::Copies, Way::AfterEmpty, Way::Direct],
         _ => &[],
     }
 }
@@ -96,6 +99,8 @@ pub struct Bare {
     element: usize,
     /// The processes of all ranks.
     processes: Vec<libc::pid_t>,
+    /// Of a call that moves nothing.
+    nothing: Arguments,
 }
 
 impl Bare {
@@ -108,7 +113,9 @@ impl Bare {
         let bare = {
             let own = [u64::from(std::process::id())];
             let processes = comm.allgather(&own)?.into_iter().map(|process| process as libc::pid_t).collect();
-            Bare { kind, way, meeting, bytes, element, processes }
+            let zero = || vec![0];
+            let nothing = Arguments { sns: zero(), sds: zero(), rns: zero(), rds: zero(), ..Arguments::default() };
+            Bare { kind, way, meeting, bytes, element, processes, nothing }
         };
         if way != Way::Direct {
             return Ok(Some(bare));
@@ -144,6 +151,7 @@ impl Bare {
         match self.way {
             Way::Direct => return place.directly(),
             Way::Shares => return place.share_work(),
+            Way::AfterEmpty => self.call_empty(to)?,
             Way::Copies => {}
         }
         match self.kind {
@@ -156,6 +164,19 @@ impl Bare {
             _ => return place.reduce(),
         }
         Ok(())
+    }
+
+    /// Calls the MPI function for nothing.
+    fn call_empty(&self, to: &Target) -> Result<()> {
+        let mut places = [0_u64; 2];
+        let [send, recv] = &mut places;
+        let (send, recv) = (std::ptr::from_mut(send).cast(), std::ptr::from_mut(recv).cast());
+        // SAFETY: MPI sets the handle when it starts, and it stays as it is.
+        let comm = unsafe { ffi::RSMPI_COMM_SELF };
+        let alone = Target { send, recv, root: 0, comm, ..*to };
+        // SAFETY: the counts, one for each process of the communicator, are 0.
+        let code = unsafe { start(self.kind, Mode::Blocking, &self.nothing, &alone, std::ptr::null_mut()) };
+        mpi::check("an empty call", code)
     }
 
     /// Elements in so many bytes.
