@@ -44,7 +44,7 @@ pub fn allreduce<C: Combine>(
         } else if turn.size() > 1 && bytes >= least && reads_anywhere(&turn) {
             waits.long(move || fetched::allreduce(turn, op, input, output)).await
         } else if turn.size() > 1 && bytes >= shares_work {
-            match turn.team().config().waiting.crowded {
+            match turn.shares_cores() {
                 true => waits.long(move || through_one(turn, op, input, output)).await,
                 false => waits.long(move || shared::reduce(turn, None, op, input, output)).await,
             }

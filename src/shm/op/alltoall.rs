@@ -7,7 +7,7 @@
 use super::block::{Block, Rooms, Shares, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
-use super::{HEAD, address_in, fetch, get, put};
+use super::{address_in, fetch, get, put};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -41,7 +41,12 @@ impl Plan<'_> {
 
     /// Bytes of a block that travel in a round.
     fn part(self) -> usize {
-        self.slot(0).each - HEAD
+        self.slot(0).part()
+    }
+
+    /// Bytes before it in a share.
+    fn head(self) -> usize {
+        self.slot(0).head()
     }
 
     /// Whether all blocks between the caller and others are short.
@@ -64,7 +69,7 @@ impl Plan<'_> {
     fn place(self, turn: &Turn<'_>, writer: Member, member: Member, len: usize, in_slots: bool) -> *mut u8 {
         let rooms = self.rooms(writer);
         match in_slots && !rooms.hold(len) {
-            true => turn.slot(writer, 0).wrapping_add(self.slot(writer).at(member) + HEAD),
+            true => turn.slot(writer, 0).wrapping_add(self.slot(writer).at(member) + self.head()),
             false => rooms.at(turn, member, len),
         }
     }
@@ -105,7 +110,7 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
                 let all_short = plan.all_short(peers, out, into);
                 let turn = if all_short { turn } else { wide(turn) };
                 let plan = Plan { fragment: turn.fragment(), ..plan };
-                if !(all_short || (turn.team().config().waiting.crowded && plan.in_one_round(peers, out, into))) {
+                if !(all_short || (turn.shares_cores() && plan.in_one_round(peers, out, into))) {
                     return waits.long(move || exchange(turn, plan, peers, out, into, true)).await;
                 }
                 at_once(&turn, waits, plan, peers, out, into, !all_short).await?;
@@ -143,7 +148,7 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             let (block, len) = (Block::new(out, member), out.len(member));
             let to = plan.place(turn, me, member, len, in_slots);
             if in_slots && !plan.is_short(len) {
-                put(to.wrapping_sub(HEAD), 0);
+                put(to.wrapping_sub(plan.head()), 0);
             }
             // SAFETY: free, and a share holds so much.
             unsafe { copy::pack(&block, 0, len, turn.mine(to, len)) }?;
@@ -172,7 +177,7 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 
 /// With fragments as long as they should be. Where members take turns on the cores, each round costs all of them a turn, and nobody copies meanwhile: so there are as few rounds as can be.
 fn wide(turn: Turn<'_>) -> Turn<'_> {
-    if turn.team().config().waiting.crowded { turn.in_whole_sets() } else { turn.widened() }
+    if turn.shares_cores() { turn.in_whole_sets() } else { turn.widened() }
 }
 
 /// In rounds, of fragments that are [wide].
@@ -253,7 +258,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
                 continue;
             }
             // SAFETY: published, and a share holds so much.
-            unsafe { copy::unpack(&block, at, plan.part().min(len - at), from.wrapping_add(HEAD), bypass) }?;
+            unsafe { copy::unpack(&block, at, plan.part().min(len - at), from.wrapping_add(plan.head()), bypass) }?;
         }
         if round == 0 && peers.from().filter(|&m| into.len(m) > 0).count() + 1 == size {
             turn.met();
@@ -302,7 +307,7 @@ async fn send<O: Blocks + ?Sized>(
         if from == 0 && at < len {
             let part = plan.part().min(len - at);
             // SAFETY: the slot is free, and a share holds so much.
-            unsafe { copy::pack(&block, at, part, turn.mine(to.wrapping_add(HEAD), part)) }?;
+            unsafe { copy::pack(&block, at, part, turn.mine(to.wrapping_add(plan.head()), part)) }?;
         }
     }
     turn.publish(round + 1);

@@ -49,11 +49,26 @@ pub(super) struct Shares {
     pub each: usize,
 }
 
+/// Shares of fewer bytes have no line to spare.
+const SMALL: usize = 1024;
+
 impl Shares {
     /// Shares of `room` bytes for the `members` but `me`, multiples of `align`.
     #[inline(always)]
     pub fn new(room: usize, members: usize, me: Member, align: usize) -> Shares {
         Shares { me, each: share(room, members, align) }
+    }
+
+    /// Bytes before the contents of a share that begins with an address: a line, so that copies of them are as fast as can be, or of small shares what keeps them aligned.
+    #[inline(always)]
+    pub fn head(&self) -> usize {
+        if self.each < SMALL { 16 } else { 64 }
+    }
+
+    /// Bytes of contents after that.
+    #[inline(always)]
+    pub fn part(&self) -> usize {
+        self.each - self.head()
     }
 
     /// Where in the room the share of `member` begins.
@@ -157,5 +172,24 @@ fn transfer_packed<S: Stream + ?Sized, T: Stream + ?Sized>(
             }
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::config::LEAST_SHARE;
+
+    #[test]
+    fn contents_of_shares_begin_with_lines_of_their_own_where_there_is_room() {
+        let heads = |room, members| {
+            let shares = Shares::new(room, members, 0, 64);
+            assert_eq!(shares.head() + shares.part(), shares.each);
+            (shares.head(), shares.part())
+        };
+        assert_eq!([(1024, 2), (4096, 4)].map(|(room, members)| heads(room, members)), [(64, 960), (64, 1280)]);
+        assert_eq!([(1023, 2), (4096, 9)].map(|(room, members)| heads(room, members)), [(16, 944), (16, 496)]);
+        // Of the smallest fragments that a team has.
+        assert!([2, 3, 64, 1000].iter().all(|&members| heads(LEAST_SHARE * members, members).1 >= 112));
     }
 }

@@ -41,7 +41,7 @@ fn write_note(note: *mut u8, address: u64, place: usize, number: usize) {
 /// Whether this is the way, the same for all members.
 #[inline(always)]
 pub(super) fn is_wanted(turn: &Turn<'_>) -> bool {
-    turn.team().config().waiting.crowded && notes(turn, 0).each >= NOTE
+    turn.shares_cores() && notes(turn, 0).each >= NOTE
 }
 
 /// The set as a ring.

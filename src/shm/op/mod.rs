@@ -75,9 +75,6 @@ macro_rules! all_wrote_room {
 }
 use all_wrote_room;
 
-/// Bytes before a share's contents: an address, and what keeps the contents aligned.
-const HEAD: usize = 16;
-
 /// Writes a number to a free line or slot of the caller's; `to` is aligned to 8 bytes.
 fn put(to: *mut u8, value: u64) {
     will_write(to, 8);

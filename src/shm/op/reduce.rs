@@ -24,11 +24,8 @@ pub fn reduce<C: Combine>(
     let (turn, waits) = turn.begin();
     async move {
         let bytes = input.len() * op.size();
-        let shares_work = if turn.size() > 2 && !turn.team().config().waiting.crowded {
-            turn.team().config().shared_work_min
-        } else {
-            usize::MAX
-        };
+        let shares_work =
+            if turn.size() > 2 && !turn.shares_cores() { turn.team().config().shared_work_min } else { usize::MAX };
         if !is_short(&turn, bytes, shares_work) {
             return if bytes >= shares_work {
                 waits.long(move || shared::reduce(turn, Some(root), op, input, output)).await

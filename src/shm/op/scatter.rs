@@ -9,7 +9,7 @@ use super::block::{Block, Rooms, Shares, all_lengths, index, transfer};
 use super::dealt;
 use super::divided::{self, Root};
 use super::lent::{Lent, copy_part};
-use super::{HEAD, address, get, put};
+use super::{address, get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -31,7 +31,7 @@ impl<'p, 't> Plan<'p, 't> {
 
     /// Bytes of a block that travel in the first slot.
     fn beginning(&self, len: usize) -> usize {
-        self.turn.piece(len).min(len).min(self.first.each - HEAD)
+        self.turn.piece(len).min(len).min(self.first.part())
     }
 
     /// Pieces of a block after that.
@@ -117,7 +117,12 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
         if from == 0 {
             // SAFETY: the slot is free, and a share holds so much.
             unsafe {
-                copy::pack(&block, 0, plan.beginning(len), turn.mine(to.wrapping_add(HEAD), plan.beginning(len)))
+                copy::pack(
+                    &block,
+                    0,
+                    plan.beginning(len),
+                    turn.mine(to.wrapping_add(plan.first.head()), plan.beginning(len)),
+                )
             }?;
         }
     }
@@ -272,7 +277,7 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
     }
     let bypass = len >= turn.team().config().bypass_min;
     // SAFETY: published, and a share holds so much.
-    unsafe { copy::unpack(own, 0, plan.beginning(len), from.wrapping_add(HEAD), bypass) }?;
+    unsafe { copy::unpack(own, 0, plan.beginning(len), from.wrapping_add(plan.first.head()), bypass) }?;
     let rounds = plan.rounds(len);
     turn.steps(rounds * turn.size() + 1)?;
     if rounds > 0 {

@@ -55,6 +55,12 @@ impl<'t> View<'t> {
         self.blocking
     }
 
+    /// Whether processes take turns on the cores.
+    #[inline(always)]
+    pub fn shares_cores(&self) -> bool {
+        self.team.config().waiting.crowded
+    }
+
     /// Bytes of a fragment.
     #[inline(always)]
     pub fn fragment(&self) -> usize {
@@ -65,9 +71,9 @@ impl<'t> View<'t> {
     /// first while the writer copies in the rest. Where processes take turns on the cores, as much as it holds.
     #[inline(always)]
     pub fn piece(&self, len: usize) -> usize {
-        let (fragment, config) = (self.fragment(), self.team.config());
-        let quarter = len.div_ceil(4).next_multiple_of(64).max(config.piece_min);
-        if config.waiting.crowded { fragment } else { fragment.min(quarter) }
+        let fragment = self.fragment();
+        let quarter = len.div_ceil(4).next_multiple_of(64).max(self.team.config().piece_min);
+        if self.shares_cores() { fragment } else { fragment.min(quarter) }
     }
 
     /// Fragments of a set: step k uses slot k modulo this.
@@ -97,7 +103,9 @@ impl<'t> View<'t> {
     #[inline(always)]
     pub(super) fn queue(&self, member: Member) -> *mut u8 {
         let queues = self.queues.expect("what is longer than a line takes a turn with a queue");
-        queues.trail.touch(self.op);
+        if !self.shares_cores() {
+            queues.trail.touch(self.op);
+        }
         queues.at[member].0
     }
 
@@ -150,6 +158,7 @@ impl<'t> View<'t> {
     #[inline(always)]
     pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
         if len > SOON * 64
+            && !self.shares_cores()
             && let Some(queues) = self.queues
         {
             queues.trail.note((at as usize).wrapping_sub(queues.at[self.me()].0 as usize), len);
