@@ -171,6 +171,13 @@ assert all(c["a"] == "tuned (a)" and c["processes"] == 3 for c in found), found[
 PYTHON
     status=$?
     succeeds "a comparison for each bare way"
+    job 2 compare bcast allreduce --a tuned --b tuned --bare=after-empty,shared-work --sizes 8 --setups 3 --calls 12 --correct 6
+    succeeds "chosen bare ways" 'allreduce .*; bare copies, shared work$'
+    if [[ $(grep -c '; bare ' "$scratch/out") == 3 ]]; then good; else bad "chosen bare ways: not those three"; fi
+    job 2 compare allreduce bcast --a tuned --b tuned --bare=shared-work --sizes 8
+    refuses "bare way that the operation does not have" "--bare=shared-work: bcast has copies,after-empty,direct"
+    job 2 compare bcast --a tuned --b tuned --bare=copy --sizes 8
+    refuses "unknown bare way" "copies, after-empty, shared-work, direct"
     job 2 compare ibcast --a tuned --b tuned --bare --sizes 8
     refuses "bare form of a nonblocking operation" "ibcast: has no bare form"
     job 2 compare scan --a tuned --b tuned --bare --sizes 8

@@ -16,6 +16,7 @@ use crate::report::table::{compare_heading, compare_row, preamble};
 use crate::report::units::bytes;
 use crate::report::{Comparison, Overlapped, Row};
 use crate::stats::{Ratio, Summary, judge, median, paired};
+use clap::ValueEnum as _;
 
 /// Open MPI's info key that chooses collective components.
 const KEY: &str = "ompi_comm_coll_preference";
@@ -40,9 +41,9 @@ pub struct Args {
     /// Slow the second variant by this share of its own time, to see what is resolved
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     slow_b: Option<f64>,
-    /// Beside both, make the same call by nothing but flags and copies (one node only), and compare that with the first variant
-    #[arg(long, conflicts_with = "overlap")]
-    bare: bool,
+    /// Beside both, make the same call by nothing but flags and copies (one node only), in each of the ways that it has or in those that are named, and compare that with the first variant
+    #[arg(long, conflicts_with = "overlap", value_name = "WAYS", num_args = 0.., require_equals = true, value_delimiter = ',')]
+    bare: Option<Vec<Way>>,
     #[command(flatten)]
     beside: Beside,
     #[command(flatten)]
@@ -94,8 +95,8 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     enough(comm)?;
     let settings = args.what.settings(comm.size())?;
     args.beside.check(&settings)?;
-    if args.bare {
-        settings.iter().try_for_each(|setting| op::bare_ways(setting).map(drop))?;
+    if args.bare.is_some() {
+        settings.iter().try_for_each(|setting| bare_ways(args, setting).map(drop))?;
         if comm.node()?.size() < comm.size() {
             return Err(Error::usage("--bare wants all processes on one node: flags and copies are in shared memory"));
         }
@@ -106,7 +107,7 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     plan.budget /= f64::from(args.setups);
     comm.agree(components(args))?;
     try_out(&variant(comm, &args.a)?, &settings)?;
-    try_out_bare(comm, if args.bare { &settings } else { &[] })?;
+    try_out_bare(comm, if args.bare.is_some() { &settings } else { &[] })?;
     let files = &args.files;
     let mut output = on_rank_0(comm, || {
         Output::open(files.csv.as_deref(), files.json.as_deref(), Kind::Comparisons, settings.len())
@@ -147,6 +148,22 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     }
     on_rank_0(comm, || output.as_mut().map_or(Ok(()), |output| output.finish(&results)))?;
     Ok(())
+}
+
+/// The bare ways that are asked for: all that the operation has where none is named. An error where it has none of them.
+fn bare_ways(args: &Args, setting: &Setting) -> Result<Vec<Way>> {
+    let Some(named) = &args.bare else { return Ok(vec![]) };
+    let all = op::bare_ways(setting)?;
+    let ways: Vec<Way> = all.iter().copied().filter(|way| named.is_empty() || named.contains(way)).collect();
+    if ways.is_empty() {
+        let list = |ways: &[Way]| {
+            let names = ways.iter().filter_map(|way| way.to_possible_value()).map(|value| value.get_name().to_owned());
+            names.collect::<Vec<_>>().join(",")
+        };
+        let text = format!("--bare={}: {} has {}", list(named), setting.operation, list(all));
+        return Err(Error::usage(text));
+    }
+    Ok(ways)
 }
 
 /// Whether this library can be asked for components, and has those that are named.
@@ -319,10 +336,10 @@ fn alternate(
     let mut cases = vec![a, b];
     cases.extend(setting.overlap.map(|overlap| Box::new(op::overlap::Alone(overlap.compute)) as Box<dyn Case>));
     let mut ways = Vec::new();
-    for way in if args.bare { op::bare_ways(setting)? } else { &[] } {
-        if let Some(case) = op::make_bare(bench.comm, setting, *way, bench.clock.oversubscribed)? {
+    for way in bare_ways(args, setting)? {
+        if let Some(case) = op::make_bare(bench.comm, setting, way, bench.clock.oversubscribed)? {
             cases.push(case);
-            ways.push(*way);
+            ways.push(way);
         }
     }
     Ok((measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?, ways))

@@ -19,15 +19,16 @@ use super::{Counts, Mode, Setting};
 use meeting::Meeting;
 
 /// How contents get from one rank to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Way {
-    /// Into shared memory and out of it. Whoever wants a reduction combines all operands.
+    /// Into shared memory and out of it. Whoever wants a reduction combines all operands
     Copies,
-    /// The same after a call of the MPI function that moves nothing (`MPI_COMM_SELF`, counts of 0): as soon as a collective could begin that costs nothing before its first flag or copy.
+    /// The same after a call of the MPI function that moves nothing (`MPI_COMM_SELF`, counts of 0): as soon as a collective could begin that costs nothing before its first flag or copy
     AfterEmpty,
-    /// As the first, but each rank combines a part of the operands, for all who want it.
+    /// As the first, but each rank combines a part of the operands, for all who want it
+    #[value(name = "shared-work")]
     Shares,
-    /// From the private memory of one to that of the other, by the system (`process_vm_readv`, `process_vm_writev`).
+    /// From the private memory of one to that of the other, by the system (`process_vm_readv`, `process_vm_writev`)
     Direct,
 }
 
