@@ -13,6 +13,9 @@ pub(super) const MAX_SETS: usize = 8;
 const CROWDED_LINES: usize = LINES;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
+/// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
+/// out of it. Where each has a core, they read such lengths from each other's memory.
+const CROWDED_BYPASS: usize = 8 << 20;
 /// What a slot holds at least, for each of the other members.
 pub(super) const LEAST_SHARE: usize = 128;
 
@@ -52,7 +55,7 @@ pub struct Config {
     pub piece_min: usize,
     /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
     pub divided_min: usize,
-    /// Copies of so many bytes to the user's buffer bypass the cache, where the whole operation moves at least as many.
+    /// Where so many bytes are copied out of the queues in the whole operation, these copies bypass the cache.
     pub bypass_min: usize,
     /// Number of the first operation of each stream.
     pub first_op: u32,
@@ -80,7 +83,8 @@ impl Default for Config {
 impl Config {
     /// The sizes for so many members that have cores in this way.
     pub fn built_in(members: usize, cores: Cores) -> Config {
-        let config = Config::default();
+        let bypass_min = if cores == Cores::Shared { CROWDED_BYPASS } else { usize::MAX };
+        let config = Config { bypass_min, ..Config::default() };
         let (own, fragments) = (cores == Cores::Own, config.fragments);
         // Many processes have many queues, which come out of one limit for the node.
         match members {
@@ -119,5 +123,10 @@ mod tests {
         let least = |members, cores| Config::built_in(members, cores).shared_work_min;
         assert_eq!(least(2, Cores::Own), 32 << 10);
         assert_eq!([least(3, Cores::Own), least(2, Cores::Lent), least(2, Cores::Shared)], [8192; 3]);
+    }
+    #[test]
+    fn only_crowded_members_bypass_the_cache() {
+        let least = |cores| Config::built_in(4, cores).bypass_min;
+        assert_eq!([Cores::Own, Cores::Lent, Cores::Shared].map(least), [usize::MAX, usize::MAX, 8 << 20]);
     }
 }

@@ -120,7 +120,7 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (size, fragment) = (turn.size(), turn.fragment());
     let mine = Block::new(all, turn.me());
     let longest = peers.from().map(|m| all.len(m)).max().unwrap_or(0).max(mine.len());
-    let bypass = longest >= turn.team().config().bypass_min;
+    let bypass = turn.bypasses(longest.saturating_mul(size - 1));
     let is_short = |len: usize| is_short(turn, len, zero_copy);
     let may_fetch = |len: usize| len >= zero_copy && !is_short(len);
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(fragment) };

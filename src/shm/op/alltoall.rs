@@ -224,7 +224,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
     let rounds = turn.steps(peers.from().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
-    let bypass = peers.from().map(|m| into.len(m)).sum::<usize>() >= turn.team().config().bypass_min;
+    let bypass = turn.bypasses(peers.from().map(|m| into.len(m)).sum());
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
     let (mut next, mut missing) = (0, Vec::new());

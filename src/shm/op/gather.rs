@@ -186,7 +186,7 @@ async fn receive_all<B: Blocks + ?Sized>(
     let longest = turn.others().map(|m| all.len(m)).max().unwrap_or(0);
     let most = turn.others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
     let rounds = turn.steps(most * size)? / size as u32;
-    let bypass = longest >= turn.team().config().bypass_min;
+    let bypass = turn.bypasses(longest);
     let mut missing = Vec::new();
     for round in 0..rounds {
         for member in turn.others() {

@@ -61,6 +61,12 @@ impl<'t> View<'t> {
         self.team.config().waiting.crowded
     }
 
+    /// Whether copies out of the queue bypass the cache, in an operation where each member has `len` bytes copied out, or one has as many from each.
+    #[inline(always)]
+    pub fn bypasses(&self, len: usize) -> bool {
+        len.saturating_mul(self.size()) >= self.team.config().bypass_min
+    }
+
     /// Bytes of a fragment.
     #[inline(always)]
     pub fn fragment(&self) -> usize {
