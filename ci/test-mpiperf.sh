@@ -177,7 +177,7 @@ PYTHON
     job 2 compare allreduce bcast --a tuned --b tuned --bare=shared-work --sizes 8
     refuses "bare way that the operation does not have" "--bare=shared-work: bcast has copies,after-empty,direct"
     job 2 compare bcast --a tuned --b tuned --bare=copy --sizes 8
-    refuses "unknown bare way" "copies, after-empty, shared-work, direct"
+    refuses "unknown bare way" "invalid value 'copy' for '--bare"
     job 2 compare ibcast --a tuned --b tuned --bare --sizes 8
     refuses "bare form of a nonblocking operation" "ibcast: has no bare form"
     job 2 compare scan --a tuned --b tuned --bare --sizes 8

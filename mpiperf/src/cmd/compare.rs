@@ -16,7 +16,6 @@ use crate::report::table::{compare_heading, compare_row, preamble};
 use crate::report::units::bytes;
 use crate::report::{Comparison, Overlapped, Row};
 use crate::stats::{Ratio, Summary, judge, median, paired};
-use clap::ValueEnum as _;
 
 /// Open MPI's info key that chooses collective components.
 const KEY: &str = "ompi_comm_coll_preference";
@@ -95,8 +94,8 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     enough(comm)?;
     let settings = args.what.settings(comm.size())?;
     args.beside.check(&settings)?;
-    if args.bare.is_some() {
-        settings.iter().try_for_each(|setting| bare_ways(args, setting).map(drop))?;
+    if let Some(named) = &args.bare {
+        settings.iter().try_for_each(|setting| op::bare_ways(setting, named).map(drop))?;
         if comm.node()?.size() < comm.size() {
             return Err(Error::usage("--bare wants all processes on one node: flags and copies are in shared memory"));
         }
@@ -107,7 +106,9 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     plan.budget /= f64::from(args.setups);
     comm.agree(components(args))?;
     try_out(&variant(comm, &args.a)?, &settings)?;
-    try_out_bare(comm, if args.bare.is_some() { &settings } else { &[] })?;
+    if let Some(named) = &args.bare {
+        try_out_bare(comm, &settings, named)?;
+    }
     let files = &args.files;
     let mut output = on_rank_0(comm, || {
         Output::open(files.csv.as_deref(), files.json.as_deref(), Kind::Comparisons, settings.len())
@@ -148,22 +149,6 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     }
     on_rank_0(comm, || output.as_mut().map_or(Ok(()), |output| output.finish(&results)))?;
     Ok(())
-}
-
-/// The bare ways that are asked for: all that the operation has where none is named. An error where it has none of them.
-fn bare_ways(args: &Args, setting: &Setting) -> Result<Vec<Way>> {
-    let Some(named) = &args.bare else { return Ok(vec![]) };
-    let all = op::bare_ways(setting)?;
-    let ways: Vec<Way> = all.iter().copied().filter(|way| named.is_empty() || named.contains(way)).collect();
-    if ways.is_empty() {
-        let list = |ways: &[Way]| {
-            let names = ways.iter().filter_map(|way| way.to_possible_value()).map(|value| value.get_name().to_owned());
-            names.collect::<Vec<_>>().join(",")
-        };
-        let text = format!("--bare={}: {} has {}", list(named), setting.operation, list(all));
-        return Err(Error::usage(text));
-    }
-    Ok(ways)
 }
 
 /// Whether this library can be asked for components, and has those that are named.
@@ -336,7 +321,8 @@ fn alternate(
     let mut cases = vec![a, b];
     cases.extend(setting.overlap.map(|overlap| Box::new(op::overlap::Alone(overlap.compute)) as Box<dyn Case>));
     let mut ways = Vec::new();
-    for way in bare_ways(args, setting)? {
+    let asked = args.bare.as_ref().map(|named| op::bare_ways(setting, named)).transpose()?;
+    for way in asked.unwrap_or_default() {
         if let Some(case) = op::make_bare(bench.comm, setting, way, bench.clock.oversubscribed)? {
             cases.push(case);
             ways.push(way);

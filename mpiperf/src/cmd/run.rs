@@ -5,6 +5,7 @@ use super::options::{Beside, Files, How, What};
 use crate::error::Result;
 use crate::measure::{Outcome, Sample, Verdict, measure, ordinary_loop};
 use crate::mpi::Comm;
+use crate::op::bare::Way;
 use crate::op::{self, Setting};
 use crate::report::output::{Kind, Output};
 use crate::report::table::{Extra, preamble, run_heading, run_row};
@@ -93,11 +94,11 @@ pub fn try_out(comm: &Comm, settings: &[Setting]) -> Result<()> {
     largest(settings).try_for_each(|setting| op::make(comm, setting).map(drop))
 }
 
-/// The same of bare ways. Collective.
-pub fn try_out_bare(comm: &Comm, settings: &[Setting]) -> Result<()> {
+/// The same of the bare ways that are among `named`, all where that is empty. Collective.
+pub fn try_out_bare(comm: &Comm, settings: &[Setting], named: &[Way]) -> Result<()> {
     for setting in largest(settings) {
-        for way in op::bare_ways(setting)? {
-            op::make_bare(comm, setting, *way, true)?;
+        for way in op::bare_ways(setting, named)? {
+            op::make_bare(comm, setting, way, true)?;
         }
     }
     Ok(())

@@ -201,11 +201,11 @@ pub fn make_bare(comm: &Comm, setting: &Setting, way: bare::Way, crowded: bool) 
     Ok(case.barely(comm, way, crowded)?.map(|case| Box::new(case) as Box<dyn Case>))
 }
 
-/// The bare ways of an operation; an error where it, or the setting, has none.
-pub fn bare_ways(setting: &Setting) -> Result<&'static [bare::Way]> {
+/// The bare ways of an operation that are among `named`, all where that is empty; an error where it, or the setting, has none of them.
+pub fn bare_ways(setting: &Setting, named: &[bare::Way]) -> Result<Vec<bare::Way>> {
     let operation = find(&setting.operation)?;
     bare::check(operation, setting, types::Layout::parse(&setting.datatype)?.derived())?;
-    Ok(bare::ways(operation.kind))
+    bare::chosen(operation, named)
 }
 
 /// As [`make`], with the messages of the tool on `own`, a communicator of the same processes.

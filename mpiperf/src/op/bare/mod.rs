@@ -9,6 +9,8 @@ mod ways;
 
 use std::os::raw::c_int;
 
+use clap::ValueEnum;
+
 use crate::error::{Error, Result};
 use crate::mpi::{self, Comm, ffi};
 use crate::node::{Transfer, transfer};
@@ -19,7 +21,7 @@ use super::{Counts, Mode, Setting};
 use meeting::Meeting;
 
 /// How contents get from one rank to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Way {
     /// Into shared memory and out of it. Whoever wants a reduction combines all operands
     Copies,
@@ -60,6 +62,20 @@ pub fn ways(kind: Kind) -> &'static [Way] {
         | Kind::Alltoallv => &[Way::Copies, Way::AfterEmpty, Way::Direct],
         _ => &[],
     }
+}
+
+/// The ways of an operation that are among `named`, all where that is empty; an error where there are none.
+pub fn chosen(operation: &Operation, named: &[Way]) -> Result<Vec<Way>> {
+    let all = ways(operation.kind);
+    let chosen: Vec<Way> = all.iter().copied().filter(|way| named.is_empty() || named.contains(way)).collect();
+    if chosen.is_empty() {
+        let list = |ways: &[Way]| {
+            let values = ways.iter().filter_map(Way::to_possible_value);
+            values.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(",")
+        };
+        return Err(Error::usage(format!("--bare={}: {} has {}", list(named), operation.name, list(all))));
+    }
+    Ok(chosen)
 }
 
 /// Refuses settings of which there is no bare form.
