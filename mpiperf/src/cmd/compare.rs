@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, enough, on_rank_0};
 use super::options::{Beside, Files, How, What};
-use super::run::{try_out, try_out_bare};
+use super::run::{prepare_bare, try_out, try_out_bare};
 use super::values::percent;
 use crate::clock::Timer;
 use crate::error::{Error, Result};
@@ -95,11 +95,7 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     let settings = args.what.settings(comm.size())?;
     args.beside.check(&settings)?;
     if let Some(named) = &args.bare {
-        settings.iter().try_for_each(|setting| op::bare_ways(setting, named).map(drop))?;
-        if comm.node()?.size() < comm.size() {
-            return Err(Error::usage("--bare wants all processes on one node: flags and copies are in shared memory"));
-        }
-        op::bare::admit();
+        prepare_bare(comm, &settings, named)?;
     }
     let mut plan = args.how.plan(comm)?;
     // The time limit is of the case, with all its setups.

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, enough, on_rank_0};
 use super::options::{Beside, Files, How, What};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::{Outcome, Sample, Verdict, measure, ordinary_loop};
 use crate::mpi::Comm;
 use crate::op::bare::Way;
@@ -86,6 +86,16 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     }
     let results = bench.results(rows);
     on_rank_0(comm, || output.as_mut().map_or(Ok(()), |output| output.finish(&results)))?;
+    Ok(())
+}
+
+/// What bare ways want before any variant is made: an error where an operation has none of those in `named` (all where that is empty), or there are several nodes. Collective.
+pub fn prepare_bare(comm: &Comm, settings: &[Setting], named: &[Way]) -> Result<()> {
+    settings.iter().try_for_each(|setting| op::bare_ways(setting, named).map(drop))?;
+    if comm.node()?.size() < comm.size() {
+        return Err(Error::usage("--bare wants all processes on one node: flags and copies are in shared memory"));
+    }
+    op::bare::admit();
     Ok(())
 }
 
