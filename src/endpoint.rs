@@ -46,7 +46,9 @@ impl Span {
     /// When the range leaves the span: an error of the algorithm.
     #[inline]
     pub fn slice(self, range: Range<usize>) -> Span {
-        assert!(range.start <= range.end && range.end <= self.len, "span of {} sliced at {range:?}", self.len);
+        if range.start > range.end || range.end > self.len {
+            outside(self.len, range.start, range.end);
+        }
         Span {
             ptr: self.ptr.wrapping_offset(self.extent.wrapping_mul(range.start as isize)),
             len: range.len(),
@@ -83,6 +85,13 @@ impl Span {
     pub fn extent(self) -> isize {
         self.extent
     }
+}
+
+/// Of its own, as what is to be printed would be written to the stack in each short call.
+#[cold]
+#[inline(never)]
+fn outside(len: usize, start: usize, end: usize) -> ! {
+    panic!("span of {len} sliced at {start}..{end}")
 }
 
 /// Why an operation failed.

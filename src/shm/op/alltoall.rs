@@ -4,7 +4,7 @@
 //! as much as a share of a slot holds (what fits in the first round does so in a plainer way, where members take turns on the cores); with the first one comes an address to read the block at instead, or 0. Only the two members
 //! concerned need to know the length of a block.
 
-use super::block::{Block, Rooms, Shares, transfer};
+use super::block::{Block, Rooms, Shares, all_lengths, index, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::{address_in, fetch, get, put};
@@ -61,21 +61,45 @@ impl Plan<'_> {
     fn in_one_round(self, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
         let limit = self.zero_copy.min(self.part() + 1);
         let fits = |len| self.is_short(len) || len < limit;
-        peers.to().all(|m| fits(out.len(m))) && peers.from().all(|m| fits(into.len(m)))
+        all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
     }
 
-    /// Where the block of `len` bytes of `writer` for `member` is that travels at once. Unless it may be `in_slots`, it is short.
+    /// Where the blocks of `len` bytes are that travel at once. Unless they may be `in_slots`, they are short.
     #[inline(always)]
-    fn place(self, turn: &Turn<'_>, writer: Member, member: Member, len: usize, in_slots: bool) -> *mut u8 {
-        let rooms = self.rooms(writer);
-        match in_slots && !rooms.hold(len) {
-            true => turn.slot(writer, 0).wrapping_add(self.slot(writer).at(member) + self.head()),
-            false => rooms.at(turn, member, len),
-        }
+    fn place(self, turn: &Turn<'_>, len: usize, in_slots: bool) -> Place {
+        let rooms = self.rooms(0);
+        let in_line = rooms.is_in_line(len);
+        let (start, shares, head) = match (in_line, in_slots && !rooms.hold(len)) {
+            (true, _) => (0, rooms.line(), 0),
+            (false, false) => (turn.short_at(), rooms.slot(), 0),
+            (false, true) => (turn.slot_at(0), self.slot(0), self.head()),
+        };
+        Place { in_line, start: start + head, each: shares.each, head }
     }
 
     fn rounds(self, len: usize) -> usize {
         if self.is_short(len) { len.min(1) } else { len.div_ceil(self.part()) }
+    }
+}
+
+/// Where blocks of a length are that travel at once: worked out once, if all are as long.
+#[derive(Clone, Copy)]
+struct Place {
+    /// In the line; else in the queue.
+    in_line: bool,
+    /// Bytes from the beginning of either to the first block, and from one to the next.
+    start: usize,
+    each: usize,
+    /// Bytes before a block, for an address.
+    head: usize,
+}
+
+impl Place {
+    /// The block of `writer` for `member`.
+    #[inline(always)]
+    fn of(self, turn: &Turn<'_>, writer: Member, member: Member) -> *mut u8 {
+        let room = if self.in_line { turn.payload(writer) } else { turn.queue(writer) };
+        room.wrapping_add(self.start + self.each * index(writer, member))
     }
 }
 
@@ -139,16 +163,19 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     in_slots: bool,
 ) -> Result<()> {
     let me = turn.me();
-    if peers.to().any(|m| out.len(m) > 0) {
-        let wants_set = in_slots && peers.to().any(|m| !plan.is_short(out.len(m)));
+    let place = |len| plan.place(turn, len, in_slots);
+    if !all_lengths(out, peers.to(), |len| len == 0) {
+        let wants_set = in_slots && !all_lengths(out, peers.to(), |len| plan.is_short(len));
         if let Some(wait) = turn.room_taken(if wants_set { usize::MAX } else { 0 }) {
             waits.on(wait).await?;
         }
+        let of_all = out.each().map(place);
         for member in peers.to() {
             let (block, len) = (Block::new(out, member), out.len(member));
-            let to = plan.place(turn, me, member, len, in_slots);
-            if in_slots && !plan.is_short(len) {
-                put(to.wrapping_sub(plan.head()), 0);
+            let place = of_all.unwrap_or_else(|| place(len));
+            let to = place.of(turn, me, member);
+            if place.head > 0 {
+                put(to.wrapping_sub(place.head), 0);
             }
             // SAFETY: free, and a share holds so much.
             unsafe { copy::pack(&block, 0, len, turn.mine(to, len)) }?;
@@ -156,6 +183,7 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         turn.publish(1);
     }
     transfer(&Block::new(out, me), &Block::new(into, me))?;
+    let of_all = into.each().map(place);
     let mut met = 1;
     for member in peers.from() {
         let (block, len) = (Block::new(into, member), into.len(member));
@@ -163,11 +191,14 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             continue;
         }
         met += 1;
-        if let Some(late) = turn.wrote_at(member, plan.place(turn, member, me, len, in_slots), len).late() {
+        let place = of_all.unwrap_or_else(|| place(len));
+        if !turn.has_written(member)
+            && let Some(late) = turn.wrote_at(member, place.of(turn, member, me), len).late()
+        {
             waits.reach(late).await?;
         }
         // SAFETY: published, and a share holds so much.
-        unsafe { copy::unpack(&block, 0, len, plan.place(turn, member, me, len, in_slots), false) }?;
+        unsafe { copy::unpack(&block, 0, len, place.of(turn, member, me), false) }?;
     }
     if met == turn.size() {
         turn.met();

@@ -97,7 +97,25 @@ impl Rooms {
     /// Whether a block of `len` bytes is short.
     #[inline(always)]
     pub fn hold(&self, len: usize) -> bool {
-        len <= self.line.each || (len <= self.slot.each && len < self.limit)
+        self.is_in_line(len) || (len <= self.slot.each && len < self.limit)
+    }
+
+    /// Whether a block of so many bytes is in the line.
+    #[inline(always)]
+    pub fn is_in_line(&self, len: usize) -> bool {
+        len <= self.line.each
+    }
+
+    /// How the line is shared.
+    #[inline(always)]
+    pub fn line(&self) -> Shares {
+        self.line
+    }
+
+    /// How the short slot is.
+    #[inline(always)]
+    pub fn slot(&self) -> Shares {
+        self.slot
     }
 
     /// Whether the blocks of all these members are short.
@@ -109,7 +127,7 @@ impl Rooms {
     /// Where the block of `len` bytes for `member` is.
     #[inline(always)]
     pub fn at(&self, turn: &Turn<'_>, member: Member, len: usize) -> *mut u8 {
-        match len <= self.line.each {
+        match self.is_in_line(len) {
             true => turn.payload(self.line.me).wrapping_add(self.line.at(member)),
             false => turn.short(self.slot.me).wrapping_add(self.slot.at(member)),
         }

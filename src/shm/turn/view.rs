@@ -106,8 +106,9 @@ impl<'t> View<'t> {
         self.line(member).payload()
     }
 
+    /// A member's queue, with its short slots and sets.
     #[inline(always)]
-    pub(super) fn queue(&self, member: Member) -> *mut u8 {
+    pub fn queue(&self, member: Member) -> *mut u8 {
         let queues = self.queues.expect("what is longer than a line takes a turn with a queue");
         if !self.shares_cores() {
             queues.trail.touch(self.op);
@@ -118,10 +119,16 @@ impl<'t> View<'t> {
     /// Slot of `step` in a member's set, under the same terms.
     #[inline(always)]
     pub fn slot(&self, member: Member, step: u32) -> *mut u8 {
+        self.queue(member).wrapping_add(self.slot_at(step))
+    }
+
+    /// Where in its queue that begins.
+    #[inline(always)]
+    pub fn slot_at(&self, step: u32) -> usize {
         let config = self.team.config();
         let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
         let index = set * depth + (step as usize & (depth - 1));
-        self.queue(member).wrapping_add(config.lines * config.short + index * self.fragment())
+        config.lines * config.short + index * self.fragment()
     }
 
     /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot, or [as a whole](Config::whole) in its set.
@@ -155,8 +162,13 @@ impl<'t> View<'t> {
     /// A member's short slot, which is free when its line is.
     #[inline(always)]
     pub fn short(&self, member: Member) -> *mut u8 {
-        let short = self.team.config().short;
-        self.queue(member).wrapping_add(self.line as usize * short)
+        self.queue(member).wrapping_add(self.short_at())
+    }
+
+    /// Where in its queue that begins.
+    #[inline(always)]
+    pub fn short_at(&self) -> usize {
+        self.line as usize * self.team.config().short
     }
 
     /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](super::trail) when
@@ -189,6 +201,13 @@ impl<'t> View<'t> {
     #[inline(always)]
     pub fn wrote(&self, member: Member, step: u32) -> Reach<'t> {
         Reach::new(self.team, &self.line(member).word, word(self.op, step), member, self.blocking)
+    }
+
+    /// Whether a member has published step 1: a look, without what a wait needs.
+    #[inline(always)]
+    pub fn has_written(&self, member: Member) -> bool {
+        // SYNC(wrote): acquires the contents.
+        reached(self.line(member).word.load(Ordering::Acquire), word(self.op, 1))
     }
 
     /// Says that the caller is through with the steps before `step`.
