@@ -14,7 +14,7 @@ const CROWDED_LINES: usize = LINES;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
-/// out of it. Where each has a core, they read such lengths from each other's memory.
+/// out of it. Where each has a core they read such lengths from each other's memory, as a rule, and this was not measured: there nothing bypasses the cache.
 const CROWDED_BYPASS: usize = 8 << 20;
 /// What a slot holds at least, for each of the other members.
 pub(super) const LEAST_SHARE: usize = 128;

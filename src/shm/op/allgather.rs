@@ -2,7 +2,7 @@
 //!
 //! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take turns on the cores of up to 64 KiB as a whole in the set. A member whose block is exhausted writes no more, but goes on reading.
 
-use super::block::{Block, all_lengths, transfer};
+use super::block::{Block, all_lengths, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::{Exposed, announce, announced, expose, fetch, is_short};
@@ -117,12 +117,12 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     from: u64,
     zero_copy: usize,
 ) -> Result<Vec<(Member, usize)>> {
-    let (size, fragment) = (turn.size(), turn.fragment());
+    let fragment = turn.fragment();
     let mine = Block::new(all, turn.me());
     let longest = peers.from().map(|m| all.len(m)).max().unwrap_or(0).max(mine.len());
-    let bypass = turn.bypasses(longest.saturating_mul(size - 1));
     let is_short = |len: usize| is_short(turn, len, zero_copy);
     let may_fetch = |len: usize| len >= zero_copy && !is_short(len);
+    let bypass = turn.bypasses(sum_lengths(all, peers.from(), |len| !is_short(len) && !may_fetch(len)));
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(fragment) };
     let rounds = turn.steps(rounds_of(longest))?;
     let my_rounds = if from != 0 { 1 } else { rounds_of(mine.len()) as u32 };
@@ -161,7 +161,7 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
             // SAFETY: published; a slot holds so much.
             unsafe { copy::unpack(&block, at, fragment.min(len - at), turn.slot(member, round), bypass) }?;
         }
-        if round == 0 && peers.from().filter(|&m| all.len(m) > 0).count() + 1 == size {
+        if round == 0 && peers.from().filter(|&m| all.len(m) > 0).count() + 1 == turn.size() {
             turn.met();
         }
         if round + turn.depth() < rounds {

@@ -4,7 +4,7 @@
 //! as much as a share of a slot holds (what fits in the first round does so in a plainer way, where members take turns on the cores); with the first one comes an address to read the block at instead, or 0. Only the two members
 //! concerned need to know the length of a block.
 
-use super::block::{Block, Rooms, Shares, all_lengths, index, transfer};
+use super::block::{Block, Rooms, Shares, all_lengths, index, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::{address_in, fetch, get, put};
@@ -163,7 +163,7 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     in_slots: bool,
 ) -> Result<()> {
     let me = turn.me();
-    let place = |len| plan.place(turn, len, in_slots);
+    let place = move |len| plan.place(turn, len, in_slots);
     if !all_lengths(out, peers.to(), |len| len == 0) {
         let wants_set = in_slots && !all_lengths(out, peers.to(), |len| plan.is_short(len));
         if let Some(wait) = turn.room_taken(if wants_set { usize::MAX } else { 0 }) {
@@ -255,7 +255,8 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
     let rounds = turn.steps(peers.from().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
-    let bypass = turn.bypasses(peers.from().map(|m| into.len(m)).sum());
+    let queued = sum_lengths(into, peers.from(), |len| !plan.is_short(len) && len < plan.zero_copy);
+    let bypass = turn.bypasses(queued);
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
     let (mut next, mut missing) = (0, Vec::new());

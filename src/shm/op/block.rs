@@ -147,6 +147,19 @@ pub(super) fn all_lengths(
     }
 }
 
+/// The sum of the lengths of these members' blocks that are `so`: asked once, where all blocks are as long.
+pub(super) fn sum_lengths(
+    blocks: &(impl Blocks + ?Sized),
+    members: impl Iterator<Item = Member>,
+    so: impl Fn(usize) -> bool,
+) -> usize {
+    match blocks.each() {
+        Some(len) if so(len) => len.saturating_mul(members.count()),
+        Some(_) => 0,
+        None => members.map(|m| blocks.len(m)).filter(|&len| so(len)).fold(0, usize::saturating_add),
+    }
+}
+
 /// The place of `member` among all but `me`.
 #[inline(always)]
 pub(super) fn index(me: Member, member: Member) -> usize {
@@ -209,5 +222,37 @@ mod tests {
         assert_eq!([(1023, 2), (4096, 9)].map(|(room, members)| heads(room, members)), [(16, 944), (16, 496)]);
         // Of the smallest fragments that a team has.
         assert!([2, 3, 64, 1000].iter().all(|&members| heads(LEAST_SHARE * members, members).1 >= 112));
+    }
+
+    /// Blocks that have lengths only.
+    struct Lengths(&'static [usize], Option<usize>);
+
+    impl Blocks for Lengths {
+        fn len(&self, member: usize) -> usize {
+            self.1.unwrap_or_else(|| self.0[member])
+        }
+        fn each(&self) -> Option<usize> {
+            self.1
+        }
+        fn direct(&self, _: std::ops::Range<usize>) -> Option<Span> {
+            None
+        }
+        fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+            unreachable!("lengths only")
+        }
+        fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+            unreachable!("lengths only")
+        }
+    }
+
+    #[test]
+    fn only_lengths_that_are_so_are_added_up() {
+        let each = |len| Lengths(&[], Some(len));
+        let unlike = Lengths(&[3, 40, 500, usize::MAX], None);
+        assert_eq!(sum_lengths(&unlike, 0..3, |len| len > 3), 540);
+        assert_eq!(sum_lengths(&unlike, [0, 2].into_iter(), |_| true), 503);
+        assert_eq!(sum_lengths(&unlike, 0..4, |_| true), usize::MAX);
+        assert_eq!([7, 8].map(|len| sum_lengths(&each(len), 0..3, |len| len > 7)), [0, 24]);
+        assert_eq!(sum_lengths(&each(usize::MAX), 0..3, |_| true), usize::MAX);
     }
 }

@@ -4,7 +4,7 @@
 //! members copy in while it copies out. Its progress as a reader counts (piece, member) pairs, so each member knows when its slot is free. Only the root and the
 //! member need to know the length of a block.
 
-use super::block::{Block, all_lengths, index, transfer};
+use super::block::{Block, all_lengths, index, sum_lengths, transfer};
 use super::divided::{self, LOAN, Root};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
 use super::{address, announce, announced, expose, fetch, is_short};
@@ -183,10 +183,9 @@ async fn receive_all<B: Blocks + ?Sized>(
     let (me, size) = (turn.me(), turn.size());
     let is_short = |len| is_short(turn, len, zero_copy);
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
-    let longest = turn.others().map(|m| all.len(m)).max().unwrap_or(0);
     let most = turn.others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
     let rounds = turn.steps(most * size)? / size as u32;
-    let bypass = turn.bypasses(longest);
+    let bypass = turn.bypasses_in_all(sum_lengths(all, 0..size, |len| !is_short(len) && len < zero_copy));
     let mut missing = Vec::new();
     for round in 0..rounds {
         for member in turn.others() {

@@ -55,16 +55,22 @@ impl<'t> View<'t> {
         self.blocking
     }
 
-    /// Whether processes take turns on the cores.
+    /// Whether processes take turns on the cores, or give them away where they wait.
     #[inline(always)]
     pub fn shares_cores(&self) -> bool {
         self.team.config().waiting.crowded
     }
 
-    /// Whether copies out of the queue bypass the cache, in an operation where each member has `len` bytes copied out, or one has as many from each.
+    /// Whether copies out of the queues bypass the cache, in an operation where each member copies `len` bytes out.
     #[inline(always)]
     pub fn bypasses(&self, len: usize) -> bool {
-        len.saturating_mul(self.size()) >= self.team.config().bypass_min
+        self.bypasses_in_all(len.saturating_mul(self.size()))
+    }
+
+    /// The same, where all members together copy so many `bytes`.
+    #[inline(always)]
+    pub fn bypasses_in_all(&self, bytes: usize) -> bool {
+        bytes >= self.team.config().bypass_min
     }
 
     /// Bytes of a fragment.
