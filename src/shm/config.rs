@@ -55,7 +55,8 @@ pub struct Config {
     pub piece_min: usize,
     /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
     pub divided_min: usize,
-    /// Where so many bytes are copied out of the queues in the whole operation, these copies bypass the cache.
+    /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter, allgather or alltoall, these copies bypass the cache. Not so what is short, or travels as a
+    /// [whole](Config::whole); alltoalls of one round where members take turns; and what is not contiguous where it goes. Of an allgather or alltoall each member takes what it copies for what each does.
     pub bypass_min: usize,
     /// Number of the first operation of each stream.
     pub first_op: u32,

@@ -25,8 +25,16 @@ pub unsafe fn write(to: *mut u8, from: *const u8, len: usize) {
 #[inline(always)]
 pub unsafe fn read(to: *mut u8, from: *const u8, len: usize, bypass: bool) {
     will_read(from, len);
+    #[cfg(test)]
+    BYPASSED.set(BYPASSED.get() + if bypass { len } else { 0 });
     // SAFETY: by the caller's promise.
     unsafe { if bypass { past_the_cache(from, to, len) } else { bytes(from, to, len) } }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Bytes that this thread has read past the cache.
+    pub(super) static BYPASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// As memcpy, but the commonest tiny sizes need no call, and where it may be [slow](self) long ones go by vectors.

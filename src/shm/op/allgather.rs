@@ -122,7 +122,9 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let longest = peers.from().map(|m| all.len(m)).max().unwrap_or(0).max(mine.len());
     let is_short = |len: usize| is_short(turn, len, zero_copy);
     let may_fetch = |len: usize| len >= zero_copy && !is_short(len);
-    let bypass = turn.bypasses(sum_lengths(all, peers.from(), |len| !is_short(len) && !may_fetch(len)));
+    let reads = turn.team().memory().zero_copy();
+    let queued = sum_lengths(all, peers.from(), |len| !(is_short(len) || (reads && may_fetch(len))));
+    let bypass = turn.bypasses(turn.size(), queued);
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(fragment) };
     let rounds = turn.steps(rounds_of(longest))?;
     let my_rounds = if from != 0 { 1 } else { rounds_of(mine.len()) as u32 };

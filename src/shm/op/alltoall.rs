@@ -7,7 +7,7 @@
 use super::block::{Block, Rooms, Shares, all_lengths, index, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
-use super::{address_in, fetch, get, put};
+use super::{address_in, fetch, get, put, reads_anywhere};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -255,8 +255,9 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
     let rounds = turn.steps(peers.from().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
-    let queued = sum_lengths(into, peers.from(), |len| !plan.is_short(len) && len < plan.zero_copy);
-    let bypass = turn.bypasses(queued);
+    let reads = reads_anywhere(turn);
+    let queued = sum_lengths(into, peers.from(), |len| !(plan.is_short(len) || (reads && len >= plan.zero_copy)));
+    let bypass = turn.bypasses(size, queued);
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
     let (mut next, mut missing) = (0, Vec::new());

@@ -121,7 +121,7 @@ async fn receive<S: Stream + ?Sized>(
             return divided::receive(turn, root, from, data, middle).await;
         }
     }
-    let bypass = turn.bypasses(len);
+    let bypass = turn.bypasses(turn.size() - 1, len);
     let steps = turn.steps(len.div_ceil(piece))?;
     for step in 0..steps {
         turn.wrote(root, step + 1).await?;

@@ -236,7 +236,7 @@ pub(super) fn address(turn: &Turn<'_>, root: Member) -> u64 {
 /// Receives the caller's block, which is neither short nor read elsewhere, from `root`.
 pub(super) async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S) -> Result<()> {
     let len = own.len();
-    let bypass = turn.bypasses(len);
+    let bypass = turn.bypasses(turn.size() - 1, len);
     let note = note(&turn, root, turn.me());
     let (ring, at, count) = (Ring::of(&turn), get(note.wrapping_add(8)), get(note.wrapping_add(16)));
     // Where the program is wrong, and the block short on the other side, these are anything.

@@ -185,7 +185,9 @@ async fn receive_all<B: Blocks + ?Sized>(
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
     let most = turn.others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
     let rounds = turn.steps(most * size)? / size as u32;
-    let bypass = turn.bypasses_in_all(sum_lengths(all, 0..size, |len| !is_short(len) && len < zero_copy));
+    let reads = turn.team().memory().zero_copy();
+    let queued = sum_lengths(all, turn.others(), |len| !(is_short(len) || (reads && len >= zero_copy)));
+    let bypass = turn.bypasses(1, queued);
     let mut missing = Vec::new();
     for round in 0..rounds {
         for member in turn.others() {

@@ -28,6 +28,9 @@ pub mod scatter;
 mod shared;
 pub mod tree;
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 pub use combine::Combine;
 
 use crate::endpoint::{Error, Result, Span, Stream};

@@ -235,7 +235,7 @@ pub fn receive<S: Stream + ?Sized>(
                 if let Some(late) = turn.wrote(root, step).late() {
                     waits.reach(late).await?;
                 }
-                let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), turn.bypasses(len));
+                let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), turn.bypasses(turn.size() - 1, len));
                 // SAFETY: published, and within the set.
                 unsafe { copy::unpack(own, 0, len, from, bypass) }?;
                 turn.finish();
@@ -275,7 +275,7 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
     if deals {
         return dealt::receive(turn, root, own).await;
     }
-    let bypass = turn.bypasses(len);
+    let bypass = turn.bypasses(turn.size() - 1, len);
     // SAFETY: published, and a share holds so much.
     unsafe { copy::unpack(own, 0, plan.beginning(len), from.wrapping_add(plan.first.head()), bypass) }?;
     let rounds = plan.rounds(len);

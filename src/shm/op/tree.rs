@@ -107,7 +107,7 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
     let places = Places::new(&turn, len);
     let piece = if places.short { len } else { turn.fragment() };
     let steps = if places.short { 1 } else { turn.steps(len.div_ceil(piece))? };
-    let bypass = turn.bypasses(len);
+    let bypass = turn.bypasses(turn.size() - 1, len);
     if leads {
         places.free().await?;
     }

@@ -61,16 +61,10 @@ impl<'t> View<'t> {
         self.team.config().waiting.crowded
     }
 
-    /// Whether copies out of the queues bypass the cache, in an operation where each member copies `len` bytes out.
+    /// Whether copies out of the queues bypass the cache, where so many `readers` copy `bytes` each, as far as the caller knows.
     #[inline(always)]
-    pub fn bypasses(&self, len: usize) -> bool {
-        self.bypasses_in_all(len.saturating_mul(self.size()))
-    }
-
-    /// The same, where all members together copy so many `bytes`.
-    #[inline(always)]
-    pub fn bypasses_in_all(&self, bytes: usize) -> bool {
-        bytes >= self.team.config().bypass_min
+    pub fn bypasses(&self, readers: usize, bytes: usize) -> bool {
+        bytes.saturating_mul(readers) >= self.team.config().bypass_min
     }
 
     /// Bytes of a fragment.

@@ -1,0 +1,145 @@
+//! Which copies out of the queues bypass the cache, among four members.
+
+use super::tree::{Rung, Tree};
+use super::{allgather, alltoall, bcast, gather, scatter, tree};
+use crate::endpoint::{Blocks, Result, Span};
+use crate::shm::config::Cores;
+use crate::shm::copy::BYPASSED;
+use crate::shm::heap::Heap;
+use crate::shm::team::{Config, Team};
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+const MEMBERS: usize = 4;
+
+/// Blocks of these lengths, one after the other.
+struct Row(Span, [usize; MEMBERS]);
+
+impl Blocks for Row {
+    fn len(&self, member: usize) -> usize {
+        self.1[member]
+    }
+
+    fn each(&self) -> Option<usize> {
+        (self.1 == [self.1[0]; MEMBERS]).then_some(self.1[0])
+    }
+
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        let [start, end] = [members.start, members.end].map(|member| self.1[..member].iter().sum());
+        Some(self.0.slice(start..end))
+    }
+
+    fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        unreachable!("`direct` says where")
+    }
+
+    fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        unreachable!("`direct` says where")
+    }
+}
+
+/// An operation in which member i has a block of `lengths[i]` bytes, for everybody else or for, or from, member 0.
+#[derive(Clone, Copy)]
+struct Case {
+    operation: &'static str,
+    lengths: [usize; MEMBERS],
+    /// From so many bytes on blocks may be read directly.
+    zero_copy: usize,
+}
+
+impl Case {
+    async fn of(self, team: &Team) -> Result<()> {
+        let Case { operation, lengths, zero_copy } = self;
+        let turn = team.open(0, 0, true).await?.expect("there is memory");
+        let me = team.me();
+        let (own, out) = (lengths[me], [lengths[me]; MEMBERS]);
+        let [mut first, mut second, mut third] =
+            [own, out.iter().sum(), lengths.iter().sum()].map(|bytes| vec![0_u8; bytes]);
+        let [own, out_room, all_room] =
+            [&mut first, &mut second, &mut third].map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
+        let (out, all) = (Row(out_room, out), Row(all_room, lengths));
+        match (operation, me) {
+            ("bcast", _) => bcast::bcast(turn, 0, &own, zero_copy).await,
+            ("tree", _) => {
+                let rung = Rung { members: (0..MEMBERS).collect(), me, leader: 0 };
+                tree::bcast(turn, &Tree::new(0, vec![rung]), &own).await
+            }
+            ("scatter", 0) => scatter::send(turn, &all, Some(&own), zero_copy).await,
+            ("scatter", _) => scatter::receive(turn, 0, &own, zero_copy).await,
+            ("gather", 0) => gather::receive(turn, Some(&own), &all, zero_copy).await,
+            ("gather", _) => gather::send(turn, 0, &own, zero_copy).await,
+            ("allgather", _) => allgather::allgather(turn, Some(&own), &all, zero_copy).await,
+            ("alltoall", _) => alltoall::alltoall(turn, Some(&out), &all, zero_copy).await,
+            _ => unreachable!("no such operation"),
+        }
+    }
+
+    /// How many bytes all members together copy past the cache, where they have cores in this way, and do so from `bypass_min` bytes on;
+    /// `readable`: they can read each other's memory.
+    fn bypassed(self, cores: Cores, bypass_min: usize, readable: bool) -> usize {
+        let mut config = Config { bypass_min, ..Config::built_in(MEMBERS, cores) };
+        config.waiting.crowded = cores != Cores::Own;
+        let heap = Heap::new(MEMBERS, usize::MAX, readable);
+        let teams: Vec<_> = (0..MEMBERS).map(|me| Team::new(heap.member(me), config)).collect();
+        let mut works: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
+        teams.iter().for_each(|team| works.push(Box::pin(self.of(team))));
+        BYPASSED.set(0);
+        for _ in 0..100_000 {
+            let mut context = Context::from_waker(Waker::noop());
+            works.retain_mut(|work| work.as_mut().poll(&mut context).map(Result::unwrap).is_pending());
+            if works.is_empty() {
+                return BYPASSED.get();
+            }
+        }
+        panic!("{} hangs", self.operation);
+    }
+}
+
+/// Where all blocks are of so many bytes, and none is read directly.
+fn bypassed(operation: &'static str, len: usize, cores: Cores, bypass_min: usize) -> usize {
+    Case { operation, lengths: [len; MEMBERS], zero_copy: usize::MAX }.bypassed(cores, bypass_min, true)
+}
+
+#[test]
+fn what_all_copy_together_decides_whether_copies_bypass_the_cache() {
+    const LEAST: usize = 8 << 20;
+    for cores in [Cores::Own, Cores::Shared] {
+        for (operation, copies) in
+            [("bcast", 3), ("tree", 3), ("scatter", 3), ("gather", 3), ("allgather", 12), ("alltoall", 12)]
+        {
+            let len = LEAST.div_ceil(copies);
+            let found = [len - 1, len].map(|len| bypassed(operation, len, cores, LEAST));
+            assert_eq!(found, [0, copies * len], "{operation}, {cores:?}");
+        }
+    }
+    // In one portion.
+    assert_eq!([99_999, 100_000].map(|len| bypassed("scatter", len, Cores::Shared, 300_000)), [0, 300_000]);
+}
+
+#[test]
+fn only_blocks_count_that_go_through_queues() {
+    let lengths = [900_000, 700_000, 2_000_000, 2_000_000];
+    for cores in [Cores::Own, Cores::Shared] {
+        for (operation, least, all) in [
+            ("gather", 1_500_000, 4_700_000),
+            ("allgather", 7_000_000, 16_800_000),
+            ("alltoall", 7_000_000, 16_800_000),
+        ] {
+            let case = Case { operation, lengths, zero_copy: 1_000_000 };
+            let found = [true, false].map(|readable| case.bypassed(cores, least, readable));
+            assert_eq!(found, [0, all], "{operation}, {cores:?}");
+        }
+    }
+}
+
+#[test]
+fn what_travels_at_once_does_not_bypass_the_cache() {
+    for operation in ["bcast", "tree", "gather", "allgather"] {
+        assert_eq!(bypassed(operation, 64 << 10, Cores::Shared, 1), 0, "{operation}");
+        assert_ne!(bypassed(operation, (64 << 10) + 1, Cores::Shared, 1), 0, "{operation}");
+    }
+    assert_eq!(bypassed("alltoall", 100_000, Cores::Shared, 1), 0);
+    assert_ne!(bypassed("alltoall", 200_000, Cores::Shared, 1), 0);
+}
