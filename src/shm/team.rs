@@ -179,9 +179,11 @@ impl Team {
         learned.or(first.get()).map_or(&NEVER, |modes| if blocking { &modes.blocking } else { &modes.others })
     }
 
-    /// Says so, before the first operation that asks; the same for all members.
+    /// Says so, before the first operation that asks; the same for all members. Nothing, where they cannot read each other's memory.
     pub fn set_thresholds(&self, thresholds: ByMode) {
-        let _ = self.thresholds[0].set(thresholds);
+        if self.memory.zero_copy() {
+            let _ = self.thresholds[0].set(thresholds);
+        }
     }
 
     /// Says so for operations that are called from now on; all members do it between the same two calls.
@@ -378,6 +380,21 @@ impl Drop for Access<'_> {
         // Either we see the failure, or who failed sees that nothing is under way.
         if self.0.accessing.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.failed.load(Ordering::SeqCst) {
             self.0.tell_failure();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::shm::heap::Heap;
+
+    #[test]
+    fn where_memory_cannot_be_read_nothing_is_to_be_read() {
+        for (readable, expected) in [(false, usize::MAX), (true, 5)] {
+            let team = Team::new(Heap::new(2, usize::MAX, readable).member(0), Config::default());
+            team.set_thresholds(Thresholds::all(5).into());
+            assert_eq!(*team.thresholds(false, true), Thresholds::all(expected));
         }
     }
 }
