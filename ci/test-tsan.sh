@@ -8,8 +8,8 @@
 #
 # The standard library is built with it, too (its locks would look like races otherwise), so its source must be there.
 #
-# What it does not see: other processes (each has a sanitizer of its own), hence pools and groups; stores that go past the cache, which are
-# written in assembler; and fences. Those between `asleep` and the awaited word (src/shm/team/waking.rs) order atomic accesses only,
+# What it does not see: other processes (each has a sanitizer of its own), hence pools and groups; stores that go past the cache, and copies of more than
+# 2 KiB to 1 to 63 bytes behind, by vectors (both in src/shm/copy.rs), which are written in assembler; and fences. Those between `asleep` and the awaited word (src/shm/team/waking.rs) order atomic accesses only,
 # no contents: without them nothing looks like a race. That no wake-up is lost is checked by ci/test-loom.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -6,6 +6,7 @@
 //! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: the next one is taken not to need them, either.
 //!
 //! Nor where processes take turns on the cores: nobody waits for a writer's lines there, but for its turn, and to ask for them takes time of the core that another could use.
+//! Where they [only give cores away](crate::shm::config::Cores::Lent) they do as where they take turns, in this too: what it would gain there has not been measured.
 
 use super::View;
 use crate::shm::layout::{line_of, reached, word};
