@@ -25,7 +25,7 @@ use meeting::Meeting;
 pub enum Way {
     /// Into shared memory and out of it. Whoever wants a reduction combines all operands
     Copies,
-    /// The same after a call of the MPI function that moves nothing (`MPI_COMM_SELF`, counts of 0): as soon as a collective could begin that costs nothing before its first flag or copy
+    /// The same after a call of the MPI function, or of its plain form, that moves nothing (`MPI_COMM_SELF`, counts of 0): as soon as a collective could begin that costs nothing before its first flag or copy
     AfterEmpty,
     /// As the first, but each rank combines a part of the operands, for all who want it
     #[value(name = "shared-work")]
@@ -130,8 +130,7 @@ impl Bare {
         let bare = {
             let own = [u64::from(std::process::id())];
             let processes = comm.allgather(&own)?.into_iter().map(|process| process as libc::pid_t).collect();
-            let zero = || vec![0];
-            let nothing = Arguments { sns: zero(), sds: zero(), rns: zero(), rds: zero(), ..Arguments::default() };
+            let nothing = Arguments { rns: vec![0], rds: vec![0], ..Arguments::default() };
             Bare { kind, way, meeting, bytes, element, processes, nothing }
         };
         if way != Way::Direct {
@@ -183,7 +182,8 @@ impl Bare {
         Ok(())
     }
 
-    /// Calls the MPI function for nothing; of a vector form its plain form's, since it goes on into a component, which takes two to three times as long.
+    /// Calls the MPI function for nothing. Of the vector forms only `MPI_Allgatherv` returns early in Open MPI where all counts are 0; the others go on into a component, which takes two to three times as
+    /// long, so that their plain forms are called.
     fn call_empty(&self, to: &Target) -> Result<()> {
         let mut places = [0_u64; 2];
         let [send, recv] = &mut places;
@@ -194,11 +194,10 @@ impl Bare {
         let kind = match self.kind {
             Kind::Gatherv => Kind::Gather,
             Kind::Scatterv => Kind::Scatter,
-            Kind::Allgatherv => Kind::Allgather,
             Kind::Alltoallv => Kind::Alltoall,
             other => other,
         };
-        // SAFETY: the counts, one for each process of the communicator, are 0.
+        // SAFETY: the counts are 0, of `MPI_Allgatherv` with one for each process of the communicator.
         let code = unsafe { start(kind, Mode::Blocking, &self.nothing, &alone, std::ptr::null_mut()) };
         mpi::check("an empty call", code)
     }
