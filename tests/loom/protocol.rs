@@ -148,6 +148,34 @@ fn a_slot_is_used_again_only_when_it_has_been_read() {
     }
 }
 
+fn alltoall(team: &Team, len: usize) {
+    let block = |from: usize, to: usize| vec![(1 + 2 * from + to) as u8; len];
+    let out = SimBlocks::run(&[0, 1].map(|to| block(team.me(), to)));
+    let into = SimBlocks::run(&[vec![0; len], vec![0; len]]);
+    block_on(team, async {
+        let turn = team.open(0, 0, len > 56).await?.expect("memory");
+        op::alltoall::alltoall(turn, Some(&out), &into, usize::MAX).await
+    })
+    .unwrap();
+    (0..2).for_each(|from| assert_eq!(into.contents(from), block(from, team.me())));
+}
+
+#[test]
+fn two_exchange_lines() {
+    let config = config(1, 1, Mode::Yield);
+    model(needs(&config, 2, false), config, 3, |team| alltoall(team, 8));
+}
+
+#[test]
+fn a_set_holds_another_exchange_only_when_all_have_read_it() {
+    let mut config = config(1, 1, Mode::Yield);
+    config.waiting.crowded = true;
+    model(needs(&config, 2, true), config, 1, |team| {
+        alltoall(team, 200);
+        alltoall(team, 200);
+    });
+}
+
 struct Xor;
 
 impl Combine for Xor {
