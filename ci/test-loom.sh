@@ -23,7 +23,9 @@ relaxed end             | src/shm/turn/view.rs   | a_line_is_used_again_only_whe
 no wake for the line    | src/shm/turn/view.rs   | no_wake_up_is_lost_where_the_end_wakes          | s/wake(.through, (line.*$/wake([through]);/
 no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/wake(.through.)/wake([])/
 line not awaited        | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
-set not awaited         | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/{ config.lines } else { config.sets }/{ config.lines } else { config.lines }/
+set not awaited         | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => config.sets,/_ => config.lines,/
+short slot not awaited  | src/shm/turn/view.rs   | a_short_slot_is_used_again_only_when_all_have_read_it | s/config.short => config.shorts as usize,/config.short => config.lines,/
+share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/{ LINE } else { LINE + 1 }/{ LINE } else { LINE }/
 relaxed glance          | src/shm/turn/view.rs   | two_exchange_lines                              | s/reached(self.line(member).word.load(Ordering::Acquire)/reached(self.line(member).word.load(Ordering::Relaxed)/
 exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let wants_set = in_slots \&\& /let wants_set = false \&\& in_slots \&\& /
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/

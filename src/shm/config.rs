@@ -11,6 +11,9 @@ pub(super) const MAX_SETS: usize = 8;
 /// broadcasts of four ranks on two cores that takes 0.35 instead of 0.6 µs for each; where each has a core it gains nothing, and spreads what is written over more
 /// cache lines and pages.
 const CROWDED_LINES: usize = LINES;
+/// Short slots there: what is written lies in fewer pages and cache lines, which who has just got a core finds in its caches sooner. Nobody runs ahead as far as with what fits a line, but to be as
+/// far ahead matters less there.
+const CROWDED_SHORTS: u32 = 4;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
@@ -34,7 +37,7 @@ pub enum Cores {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Config {
-    /// Lines, and short slots, in use: a power of two from 8 up to [`LINES`].
+    /// Lines in use: a power of two from 8 up to [`LINES`].
     pub lines: usize,
     /// How to wait.
     pub waiting: Waiting,
@@ -60,6 +63,8 @@ pub struct Config {
     pub bypass_min: usize,
     /// Number of the first operation of each stream.
     pub first_op: u32,
+    /// Short slots in use: a power of two, as many as sets at least, as lines at most.
+    pub shorts: u32,
 }
 
 impl Default for Config {
@@ -77,6 +82,7 @@ impl Default for Config {
             bypass_min: usize::MAX,
             waiting: Waiting::default(),
             first_op: 1,
+            shorts: MAX_SETS as u32,
         }
     }
 }
@@ -92,7 +98,10 @@ impl Config {
             // Each crosses to the other as much either way, so sharing pays only where combining takes long.
             2 if own => Config { shared_work_min: 32 << 10, ..config },
             0..=32 if own => config,
-            0..=8 if cores == Cores::Shared => Config { lines: CROWDED_LINES, fragment: CROWDED_FRAGMENT, ..config },
+            0..=8 if cores == Cores::Shared => {
+                Config { lines: CROWDED_LINES, shorts: CROWDED_SHORTS, fragment: CROWDED_FRAGMENT, ..config }
+            }
+            0..=32 if cores == Cores::Shared => Config { lines: CROWDED_LINES, shorts: CROWDED_SHORTS, ..config },
             0..=32 => Config { lines: CROWDED_LINES, ..config },
             33..=64 => Config { fragments: fragments / 2, ..config },
             _ => Config { fragments: fragments / 4, ..config },
@@ -107,13 +116,13 @@ mod tests {
     #[test]
     fn queues_take_no_more_where_there_are_many_of_them() {
         let kib = |members, cores| {
-            let Config { fragment, fragments, lines, short, .. } = Config::built_in(members, cores);
-            (fragment * fragments + lines * short) >> 10
+            let Config { fragment, fragments, shorts, short, .. } = Config::built_in(members, cores);
+            (fragment * fragments + shorts as usize * short) >> 10
         };
         assert_eq!([2, 3, 32].map(|members| kib(members, Cores::Own)), [512 + 32; 3]);
-        assert_eq!([2, 8, 9, 32].map(|members| kib(members, Cores::Lent)), [512 + 128; 4]);
-        assert_eq!([2, 8].map(|members| kib(members, Cores::Shared)), [1024 + 128; 2]);
-        assert_eq!([9, 32].map(|members| kib(members, Cores::Shared)), [512 + 128; 2]);
+        assert_eq!([2, 8, 9, 32].map(|members| kib(members, Cores::Lent)), [512 + 32; 4]);
+        assert_eq!([2, 8].map(|members| kib(members, Cores::Shared)), [1024 + 16; 2]);
+        assert_eq!([9, 32].map(|members| kib(members, Cores::Shared)), [512 + 16; 2]);
         for cores in [Cores::Own, Cores::Lent, Cores::Shared] {
             assert_eq!([33, 64, 65].map(|members| kib(members, cores)), [256 + 32, 256 + 32, 128 + 32]);
         }

@@ -114,12 +114,14 @@ impl Team {
         let each = power((config.fragments / sets).clamp(1, MAX_FRAGMENTS));
         let fragment = config.fragment.max(LEAST_SHARE * size).next_multiple_of(64);
         let short = config.short.min(SHORT).next_multiple_of(64);
+        let lines = power(config.lines.clamp(MAX_SETS, LINES));
         let config = Config {
             whole: if config.waiting.crowded { config.whole.clamp(short, short.max(each * fragment)) } else { short },
             fragment,
             fragments: each * sets,
             sets,
-            lines: power(config.lines.clamp(MAX_SETS, LINES)),
+            lines,
+            shorts: power((config.shorts as usize).clamp(sets, lines)) as u32,
             short,
             ..config
         };
@@ -234,7 +236,7 @@ impl Team {
 
     /// Bytes of a member's queue.
     pub fn queue_bytes(&self) -> usize {
-        self.config.lines * self.config.short + self.config.fragment * self.config.fragments
+        self.config.shorts as usize * self.config.short + self.config.fragment * self.config.fragments
     }
 
     /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a fragment.

@@ -127,6 +127,15 @@ fn a_set_holds_another_whole_message_only_when_all_have_read_it() {
 }
 
 #[test]
+fn a_short_slot_is_used_again_only_when_all_have_read_it() {
+    let config = Config { short: 64, shorts: 1, ..config(1, 1, Mode::Yield) };
+    model(needs(&config, 2, true), config, 1, |team| {
+        bcast(team, 0, 7, 60);
+        bcast(team, 0, 8, 60);
+    });
+}
+
+#[test]
 fn three_members_read_a_payload() {
     let config = config(1, 1, Mode::Yield);
     model(needs(&config, 3, false), config, 1, |team| {
@@ -164,6 +173,15 @@ fn alltoall(team: &Team, len: usize) {
 fn two_exchange_lines() {
     let config = config(1, 1, Mode::Yield);
     model(needs(&config, 2, false), config, 3, |team| alltoall(team, 8));
+}
+
+#[test]
+fn a_short_slot_holds_another_exchange_only_when_all_have_read_it() {
+    let config = Config { short: 64, shorts: 1, ..config(1, 1, Mode::Yield) };
+    model(needs(&config, 2, true), config, 1, |team| {
+        alltoall(team, 60);
+        alltoall(team, 60);
+    });
 }
 
 #[test]

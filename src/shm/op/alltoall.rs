@@ -166,7 +166,8 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let place = move |len| plan.place(turn, len, in_slots);
     if !all_lengths(out, peers.to(), |len| len == 0) {
         let wants_set = in_slots && !all_lengths(out, peers.to(), |len| plan.is_short(len));
-        if let Some(wait) = turn.room_taken(if wants_set { usize::MAX } else { 0 }) {
+        let want = if wants_set { usize::MAX } else { plan.rooms(me).want(out, peers.to()) };
+        if let Some(wait) = turn.room_taken(want) {
             waits.on(wait).await?;
         }
         let of_all = out.each().map(place);
@@ -320,7 +321,7 @@ async fn send<O: Blocks + ?Sized>(
     if round > 0 || peers.to().any(|m| !plan.is_short(out.len(m))) {
         turn.slot_free(round).await?;
     } else {
-        turn.line_free().await?;
+        turn.room_free(plan.rooms(me).want(out, peers.to())).await?;
     }
     for member in peers.to() {
         let (block, len) = (Block::new(out, member), out.len(member));

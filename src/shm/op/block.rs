@@ -2,7 +2,7 @@
 
 use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::shm::copy;
-use crate::shm::layout::share;
+use crate::shm::layout::{LINE, share};
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
@@ -122,6 +122,12 @@ impl Rooms {
     #[inline(always)]
     pub fn hold_all(&self, blocks: &(impl Blocks + ?Sized), members: impl Iterator<Item = Member>) -> bool {
         all_lengths(blocks, members, |len| self.hold(len))
+    }
+
+    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what these blocks, all short, want: the line, or the short slot too.
+    #[inline(always)]
+    pub fn want(&self, blocks: &(impl Blocks + ?Sized), members: impl Iterator<Item = Member>) -> usize {
+        if all_lengths(blocks, members, |len| self.is_in_line(len)) { LINE } else { LINE + 1 }
     }
 
     /// Where the block of `len` bytes for `member` is.

@@ -144,7 +144,7 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let to = |m: Member| if divides(m) { address(&turn, &Block::new(all, m)) } else { 0 };
     let divided = turn.others().any(divides);
     if divided {
-        turn.line_free().await?;
+        turn.room_free(turn.size() * LOAN).await?;
         for member in turn.others() {
             divided::lend(entry(&turn, me, member), to(member), all.len(member));
         }

@@ -64,7 +64,7 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
             return waits.long(move || send_long(turn, all, own, zero_copy)).await;
         }
         if turn.others().any(|m| all.len(m) > 0) {
-            if let Some(wait) = turn.line_taken() {
+            if let Some(wait) = turn.room_taken(rooms.want(all, turn.others())) {
                 waits.on(wait).await?;
             }
             for member in turn.others() {

@@ -128,7 +128,7 @@ impl<'t> View<'t> {
         let config = self.team.config();
         let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
         let index = set * depth + (step as usize & (depth - 1));
-        config.lines * config.short + index * self.fragment()
+        config.shorts as usize * config.short + index * self.fragment()
     }
 
     /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot, or [as a whole](Config::whole) in its set.
@@ -141,11 +141,15 @@ impl<'t> View<'t> {
         }
     }
 
-    /// `None` where the caller's room for so many bytes is known to be free, else the wait. A short slot is free when the line is; what is longer wants a set.
+    /// `None` where the caller's room for so many bytes is known to be free, else the wait.
     #[inline(always)]
     pub fn room_taken(&self, len: usize) -> Option<impl Future<Output = Result<()>>> {
         let config = self.team.config();
-        let rooms = if len <= LINE.max(config.short) { config.lines } else { config.sets };
+        let rooms = match len {
+            ..=LINE => config.lines,
+            _ if len <= config.short => config.shorts as usize,
+            _ => config.sets,
+        };
         let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
         (!self.known(target)).then(|| self.ask_others(target))
     }
@@ -159,7 +163,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// A member's short slot, which is free when its line is.
+    /// A member's short slot. When it is free the line is, too.
     #[inline(always)]
     pub fn short(&self, member: Member) -> *mut u8 {
         self.queue(member).wrapping_add(self.short_at())
@@ -168,7 +172,8 @@ impl<'t> View<'t> {
     /// Where in its queue that begins.
     #[inline(always)]
     pub fn short_at(&self) -> usize {
-        self.line as usize * self.team.config().short
+        let config = self.team.config();
+        (self.op & (config.shorts - 1)) as usize * config.short
     }
 
     /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](super::trail) when
@@ -257,7 +262,7 @@ impl<'t> View<'t> {
         Ok(())
     }
 
-    /// `None` where the caller's line is known to be free, and with it its short slot, else the wait.
+    /// `None` where the caller's line is known to be free, else the wait.
     #[inline(always)]
     pub fn line_taken(&self) -> Option<impl Future<Output = Result<()>>> {
         self.room_taken(0)
@@ -272,7 +277,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Waits until the caller's set is free, and with it the line.
+    /// Waits until the caller's set is free, and with it the line and the short slot.
     #[inline(always)]
     pub async fn set_free(&self) -> Result<()> {
         self.all_past(word(self.op.wrapping_sub(self.team.config().sets as u32 - 1), 0)).await
