@@ -265,7 +265,8 @@ mod tests {
 
     #[test]
     fn the_more_take_turns_the_shorter_is_what_they_read() {
-        for (members, scatter, alltoall) in [(2, 4 << 20, 1 << 20), (4, 1 << 20, 256 << 10), (8, 256 << 10, 128 << 10)] {
+        for (members, scatter, alltoall) in [(2, 4 << 20, 1 << 20), (4, 1 << 20, 256 << 10), (8, 256 << 10, 128 << 10)]
+        {
             let expected = Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
             assert_eq!(Thresholds::crowded(members), expected);
         }

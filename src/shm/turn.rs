@@ -63,7 +63,7 @@ impl<'t> Turn<'t> {
         stream.busy.store(true, Ordering::Relaxed);
         let op = stream.next.load(Ordering::Relaxed);
         let line = line_of(op, team.config().lines);
-        Turn { view: View { team, stream, controls, queues, op, line, wide: 0, blocking }, waits: Suspends }
+        Turn { view: View { team, stream, controls, queues, op, line, wide: 0, narrow: 0, blocking }, waits: Suspends }
     }
 
     /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a set: for operations in which a
@@ -81,6 +81,16 @@ impl<'t> Turn<'t> {
     pub fn in_whole_sets(mut self) -> Turn<'t> {
         while self.depth() > 1 {
             self.view.wide += 1;
+        }
+        self
+    }
+
+    /// The same operation, where members take turns on the cores, with sets of at most so many `bytes`, but one fragment at least: what is read soon after it was written
+    /// is still in the cache. As [`widened`](Turn::widened): all members that use slots must do so.
+    #[inline(always)]
+    pub fn narrowed(mut self, bytes: usize) -> Turn<'t> {
+        while self.shares_cores() && self.depth() > 1 && self.depth() as usize * self.fragment() > bytes {
+            self.view.narrow += 1;
         }
         self
     }

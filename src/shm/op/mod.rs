@@ -23,6 +23,7 @@ pub mod neighbor;
 mod peers;
 pub mod reduce;
 pub mod reduce_scatter;
+mod relayed;
 pub mod scan;
 pub mod scatter;
 mod shared;
@@ -41,6 +42,9 @@ use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
 use std::num::NonZeroU64;
 use std::ops::Range;
+
+/// Bytes of a set that are in use at a time, where members take turns on the cores and one of them reads what all others have: more would drive each other out of the caches before they are read.
+const WINDOW: usize = 128 << 10;
 
 /// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in a line), another way is wanted.
 #[inline(always)]

@@ -1,11 +1,11 @@
 //! Reduction to a root, in the order of the members.
 //!
-//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores up to 64 KiB as a whole in the sets. Of more, the others copy fragments to their slots and the root combines
+//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores less than 64 KiB as a whole in the sets. Of more, the others copy fragments to their slots and the root combines
 //! them directly from there; with more than two members and enough bytes, each member combines a part of every fragment ([`shared`]) and
-//! the root collects the parts.
+//! the root collects the parts, or, where they take turns, one of them combines what half of them have ([`relayed`]).
 
 use super::combine::{Combine, fold};
-use super::{all_wrote, all_wrote_room, is_short, shared};
+use super::{all_wrote, all_wrote_room, is_short, relayed, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -24,10 +24,16 @@ pub fn reduce<C: Combine>(
     let (turn, waits) = turn.begin();
     async move {
         let bytes = input.len() * op.size();
-        let shares_work =
-            if turn.size() > 2 && !turn.shares_cores() { turn.team().config().shared_work_min } else { usize::MAX };
+        let config = turn.team().config();
+        let shares_work = match turn.size() {
+            ..=2 => usize::MAX,
+            _ if turn.shares_cores() => config.whole,
+            _ => config.shared_work_min,
+        };
         if !is_short(&turn, bytes, shares_work) {
-            return if bytes >= shares_work {
+            return if bytes >= shares_work && turn.shares_cores() {
+                waits.long(move || relayed::reduce(turn, root, op, input, output)).await
+            } else if bytes >= shares_work {
                 waits.long(move || shared::reduce(turn, Some(root), op, input, output)).await
             } else if turn.me() == root {
                 waits.long(move || receive(turn, op, input, output)).await
@@ -65,7 +71,12 @@ pub fn reduce<C: Combine>(
 /// Whether the combination would begin to write the output before it has read the caller's operand. Unless it does, that is taken from the input, not
 /// from the caller's own room: who reads a line that another core has written may take it away altogether, and it would have to be fetched back.
 pub(super) fn must_set_aside(turn: &Turn<'_>, input: Span, output: Span) -> bool {
-    input.ptr() == output.ptr() && turn.me() + 2 < turn.size()
+    must_set_aside_among(turn.size(), turn.me(), input, output)
+}
+
+/// The same of an operand that is number `me` of so many.
+pub(super) fn must_set_aside_among(operands: usize, me: usize, input: Span, output: Span) -> bool {
+    input.ptr() == output.ptr() && me + 2 < operands
 }
 
 async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> Result<()> {

@@ -20,6 +20,8 @@ pub struct View<'t> {
     pub(super) line: u32,
     /// A fragment is so many of the queue's, as a power of two.
     pub(super) wide: u32,
+    /// One of so many parts of a set is used, as a power of two.
+    pub(super) narrow: u32,
     pub(super) blocking: bool,
 }
 
@@ -85,7 +87,7 @@ impl<'t> View<'t> {
     /// Fragments of a set: step k uses slot k modulo this.
     #[inline(always)]
     pub fn depth(&self) -> u32 {
-        (self.team.fragment_mask() + 1) >> self.wide
+        (self.team.fragment_mask() + 1) >> (self.wide + self.narrow)
     }
 
     #[inline(always)]
@@ -127,7 +129,7 @@ impl<'t> View<'t> {
     pub fn slot_at(&self, step: u32) -> usize {
         let config = self.team.config();
         let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
-        let index = set * depth + (step as usize & (depth - 1));
+        let index = (set * depth << self.narrow) + (step as usize & (depth - 1));
         config.shorts as usize * config.short + index * self.fragment()
     }
 

@@ -1,0 +1,150 @@
+//! Reduction to a root where members take turns on the cores, of what is long: one of the upper half of the members, the relay, combines what that half has,
+//! and the root the rest.
+//!
+//! The expression is the same as if the root combined everything: x₀ ⊕ (x₁ ⊕ (… ⊕ s)), s being what the relay makes of the upper half. Nor is more copied, since the relay would have to
+//! copy its operand in any case. But two cores work at a time, the relay piece by piece ahead of the root.
+
+use super::WINDOW;
+use super::combine::{Combine, fold};
+use super::reduce::{Pieces, must_set_aside_among};
+use crate::endpoint::{Result, Span};
+use crate::shm::copy;
+use crate::shm::memory::Member;
+use crate::shm::turn::Turn;
+
+/// Who does what.
+#[derive(Clone, Copy)]
+struct Roles {
+    root: Member,
+    /// Combines what the members from `half` on have.
+    relay: Member,
+    half: Member,
+}
+
+impl Roles {
+    /// Of three or more members.
+    fn new(members: usize, root: Member) -> Roles {
+        let half = members / 2;
+        Roles { root, relay: if root == half { half + 1 } else { half }, half }
+    }
+
+    /// Who reads the slots of `member`, which is not the root, or in the upper half.
+    fn reader(self, member: Member) -> Member {
+        if member >= self.half && member != self.relay { self.relay } else { self.root }
+    }
+}
+
+/// Combines `input` of all members, three or more, in `output` of `root`.
+pub(super) async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
+    let turn = turn.narrowed(WINDOW);
+    let (me, roles) = (turn.me(), Roles::new(turn.size(), root));
+    let pieces = Pieces::new(&turn, op, input.len())?;
+    let writer = Writer { turn: &turn, pieces, size: op.size(), input };
+    turn.set_free().await?;
+    if me == root {
+        receive(&writer, roles, op, output).await?;
+    } else if me == roles.relay {
+        relay(&writer, roles, op).await?;
+    } else {
+        for step in 0..pieces.steps {
+            writer.put(roles.reader(me), step).await?;
+        }
+    }
+    turn.finish();
+    Ok(())
+}
+
+/// Writes the caller's operand.
+struct Writer<'w, 't> {
+    turn: &'w Turn<'t>,
+    pieces: Pieces,
+    size: usize,
+    input: Span,
+}
+
+impl Writer<'_, '_> {
+    /// Waits until the caller may write the slot of `step`, which `reader` reads.
+    async fn free(&self, reader: Member, step: u32) -> Result<()> {
+        match (step + 1).checked_sub(self.turn.depth()) {
+            Some(before) => self.turn.read(reader, before).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes and publishes a piece when the reader is through with what the slot held.
+    async fn put(&self, reader: Member, step: u32) -> Result<()> {
+        self.free(reader, step).await?;
+        let (at, count) = self.pieces.get(step);
+        let (slot, bytes) = (self.turn.slot(self.turn.me(), step), count * self.size);
+        // SAFETY: the set is free, and the reader through with what the slot held before; it holds a piece.
+        unsafe { copy::write(slot, self.input.ptr().wrapping_add(at), bytes) };
+        self.turn.publish(step + 1);
+        Ok(())
+    }
+
+    /// Says that the caller is through with a piece as a reader, if somebody may wait for that.
+    fn pass(&self, step: u32) {
+        if step + self.turn.depth() < self.pieces.steps {
+            self.turn.acknowledge(step + 1);
+        }
+    }
+}
+
+/// Combines what the upper half has in the caller's slots.
+async fn relay<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C) -> Result<()> {
+    let &Writer { turn, pieces, input, .. } = writer;
+    let (me, members, half) = (turn.me(), turn.size(), roles.half);
+    for step in 0..pieces.steps {
+        writer.free(roles.root, step).await?;
+        for member in (half..members).filter(|&m| m != me) {
+            turn.wrote(member, step + 1).await?;
+        }
+        let (at, count) = pieces.get(step);
+        let operand = |i: usize| match half + i {
+            member if member == me => input.ptr().wrapping_add(at).cast_const(),
+            member => turn.slot(member, step).cast_const(),
+        };
+        // SAFETY: published; the root is through with what the caller's slot held; it is no operand.
+        unsafe { fold(op, members - half, count, operand, turn.slot(me, step)) };
+        turn.publish(step + 1);
+        writer.pass(step);
+    }
+    Ok(())
+}
+
+/// Combines what the lower half and the relay have in `output`.
+async fn receive<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C, output: Span) -> Result<()> {
+    let &Writer { turn, pieces, input, .. } = writer;
+    let (me, relay, half) = (turn.me(), roles.relay, roles.half);
+    let writes = me >= half;
+    let aside = !writes && must_set_aside_among(half + 1, me, input, output);
+    // The relay reads the caller's operand. It is through with a piece when the caller has what it made of it.
+    let ahead = (turn.depth() / 2).max(1);
+    let mut put = 0;
+    for step in 0..pieces.steps {
+        while writes && put < pieces.steps.min(step + ahead) {
+            writer.put(relay, put).await?;
+            put += 1;
+        }
+        for member in (0..half).chain([relay]).filter(|&m| m != me) {
+            turn.wrote(member, step + 1).await?;
+        }
+        let (at, count) = pieces.get(step);
+        let mut own = input.ptr().wrapping_add(at).cast_const();
+        if aside {
+            let room = turn.slot(me, step);
+            // SAFETY: the set is free, and nobody reads the root's.
+            unsafe { copy::write(room, own, count * op.size()) };
+            own = room;
+        }
+        let operand = |i: usize| match i {
+            _ if i == half => turn.slot(relay, step).cast_const(),
+            _ if i == me => own,
+            _ => turn.slot(i, step).cast_const(),
+        };
+        // SAFETY: published; the output is no operand but one that may be.
+        unsafe { fold(op, half + 1, count, operand, output.ptr().wrapping_add(at)) };
+        writer.pass(step);
+    }
+    Ok(())
+}
