@@ -4,6 +4,7 @@
 #![cfg(loom)]
 
 mod loom {
+    mod mailbox;
     mod memory;
     mod protocol;
 }
