@@ -340,7 +340,7 @@ for folder in /sys/fs/cgroup /sys/fs/cgroup/cpu; do
 done
 for np in 2 4; do
     survive "5000 communicators, and 1000 at a time, of $np ranks" '' -- \
-        "${mpirun[@]}" -n $np "$scratch/comms" --parts leak,many --cycles 5000 --alive 1000 --share $(((256 << 20) / np))
+        "${mpirun[@]}" -n $np "$scratch/comms" --parts idle,leak,many --cycles 5000 --alive 1000 --share $(((256 << 20) / np))
 done
 for way in "$btl" "$btl cma=none" self,tcp; do
     for wait in auto spin yield block; do

@@ -222,7 +222,7 @@ for np in 2 3 5; do
     job real $np - "levels=none bcast_algorithm=flat bcast_segment_size=64k reduce_algorithm=flat reduce_segment_size=0 window=8" 60 \
         identity --parts bcast_error,reduce_error
 done
-parts=leak,many,first,overlap,split,inter
+parts=idle,leak,many,first,overlap,split,inter
 [ $stock = 1 ] || parts+=,pending # libnbc crashes where a communicator is freed with operations pending
 job tcp 1 - "" 120 comms --cycles 500 --parts $parts,spawn
 job tcp 2 $all "" 400 comms --cycles $cycles --parts $parts,spawn
