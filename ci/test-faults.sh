@@ -41,7 +41,7 @@ verdict() {
         problem="hangs"
     elif [ "$code" = 0 ]; then
         problem="the job ended with 0"
-    elif grep -q 'panicked\|SIGSEGV\|Segmentation' "$scratch/err"; then
+    elif grep -q 'panicked\|SIGSEGV\|Segmentation\|SIGBUS\|Bus error' "$scratch/err"; then
         problem="crashed"
     fi
     for pattern; do
@@ -258,19 +258,31 @@ done
 # Through shared memory, the others need not wait for the runtime: each gets an error.
 case $("$mpiexec" --version 2>/dev/null | head -n 1) in
 *" 4."*)
-    for settings in "Bcast 300000 0 zero_copy=off" "Bcast 300000 2 zero_copy_min=1" "Allreduce 300000 1 wait=block" "Barrier 0 3 wait=spin"; do
-        read -r operation count victim setting <<<"$settings"
-        name="rank $victim of 4 killed in $operation of $count ints, errors return, $setting"
+    # While a root or writer has its set full, or has shown its memory, and while readers wait for it, asleep or not.
+    while read -r operation count victim setting where; do
+        name="rank $victim of 4 killed in $operation of $count ints, errors return, $setting${where:+, $where}"
         wanted "$name" || continue
         touch "$scratch/before"
         code=0
         env "OMPI_MCA_coll_rust_$setting" timeout -k 5 60 "${mpirun[@]}" --enable-recovery -n 4 "$scratch/stream" "$operation" "$count" "$victim" --return \
-            >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+            ${where:+--$where} >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
         [ $code != 0 ] || code=$((10 * $(grep -c 'got an error' "$scratch/err")))
         [ $code = 30 ] || echo "stream: $code instead of 30: of three ranks" >>"$scratch/err"
         verdict "$name" $code 'kills itself' 'has died, or has failed' 'rank . of 4 got an error'
         [ $code = 30 ] || failed=$((failed + 1))
-    done
+    done <<CASES
+Bcast 300000 0 zero_copy=off
+Bcast 300000 2 zero_copy_min=1
+Allreduce 300000 1 wait=block
+Barrier 0 3 wait=spin
+Bcast 300000 0 zero_copy=off inside
+Bcast 300000 0 zero_copy_min=1 inside
+Bcast 300000 2 zero_copy=off inside
+Bcast 300000 2 zero_copy=off outside
+Bcast 300000 2 wait=block outside
+Bcast 300000 0 shm_backing=/dev/shm inside
+Allreduce 300000 1 zero_copy=off inside
+CASES
     ;;
 esac
 
@@ -328,7 +340,7 @@ for folder in /sys/fs/cgroup /sys/fs/cgroup/cpu; do
 done
 for np in 2 4; do
     survive "5000 communicators, and 1000 at a time, of $np ranks" '' -- \
-        "${mpirun[@]}" -n $np "$scratch/comms" --parts leak,many --cycles 5000 --alive 1000 --share $(((256 << 20) / np))
+        "${mpirun[@]}" -n $np "$scratch/comms" --parts idle,leak,many --cycles 5000 --alive 1000 --share $(((256 << 20) / np))
 done
 for way in "$btl" "$btl cma=none" self,tcp; do
     for wait in auto spin yield block; do

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The shared-memory protocol under the model checker; then the same with the source broken on purpose, one place at a time: the
+# The protocols of shared memory under the model checker; then the same with the source broken on purpose, one place at a time: the
 # model named beside each change must fail, and say so. In a copy of the source that is made in the same way, but for the change, all these models must pass.
 #
 #   ci/test-loom.sh             all
@@ -34,6 +34,10 @@ relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_
 ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_taken(usize::MAX)/room_taken(0)/
 block told too early    | src/shm/op/dealt.rs    | a_block_arrives_before_the_next_one_is_there      | s/turn.publish(dealer.count as u32 + 1);$/turn.publish(dealer.count as u32 + 2);/
 portion not awaited     | src/shm/op/dealt.rs    | a_place_is_used_again_only_when_its_reader_has_read | s/read: k as u32 + 1/read: k as u32/
+gather not awaited      | src/shm/op/gather.rs   | a_piece_of_a_block_stays_until_the_root_has_read_it | s/ + place as u32 + 1)/ + place as u32)/
+relaxed failure         | src/shm/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/
+flip not counted        | src/shm/mailbox.rs     | what_is_counted_is_seen                         | s/store(self.news, Ordering::Release)/store(self.news, Ordering::Relaxed)/
+relaxed flip            | src/shm/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/
 slot not awaited        | src/shm/turn/view.rs   | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
 '
 # Each line of the table that has a file, as name, file, model and change.
@@ -44,7 +48,7 @@ each_mutant() {
     done <<<"$mutants"
 }
 
-models=$(grep -A 1 '^#\[test\]' tests/loom/protocol.rs)
+models=$(grep -h -A 1 '^#\[test\]' tests/loom/*.rs)
 lost=0
 while IFS=$'\t' read -r name file model change; do
     if [ ! -f "$file" ] || sed "$change" "$file" | cmp -s "$file" -; then
@@ -88,7 +92,8 @@ build() {
 
 # Runs a model of the program that was built last, and sets `outcome`: passed, failed (which it must have said itself), or what happened instead.
 try() {
-    local test=loom::protocol::$1 ended=0
+    local test ended=0
+    test=loom::$(basename "$(grep -l "^fn $1() {" tests/loom/*.rs)" .rs)::$1
     timeout 300 "$program" --exact "$test" >"$log" 2>&1 || ended=$?
     if [ "$ended" -eq 0 ] && grep -qx "test $test ... ok" "$log"; then
         outcome=passed

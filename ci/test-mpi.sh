@@ -67,15 +67,19 @@ job real 3 $all "shm_limit=0 max_message=64" 300 matrix --tiny --max-count 5000 
 # processes cannot read the others', so that nobody does.
 while read -r np sample; do
     [ $full = 0 ] || sample=1
-    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=off" 900 sizes --sample "$sample" --seed "$np"
     before=$number
-    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
+    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=off" 900 sizes --sample "$sample" --seed "$np"
+    says_not "$before" 'zero copy by'
+    before=$number
+    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=cma zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
     says_not "$before" process_vm_readv
+    says "$before" 'zero copy by cma bytes=[1-9]'
     before=$number
     # Open MPI's own shared memory does not find out by trying.
     launcher=noread OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma \
         job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
     says "$before" 'process_vm_readv .*[Nn]ot permitted'
+    says_not "$before" 'zero copy by cma'
     [ "$btl" = self,sm ] || continue # Open MPI 5.0
     before=$number
     job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=smsc zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
@@ -218,7 +222,7 @@ for np in 2 3 5; do
     job real $np - "levels=none bcast_algorithm=flat bcast_segment_size=64k reduce_algorithm=flat reduce_segment_size=0 window=8" 60 \
         identity --parts bcast_error,reduce_error
 done
-parts=leak,many,first,overlap,split,inter
+parts=idle,leak,many,first,overlap,split,inter
 [ $stock = 1 ] || parts+=,pending # libnbc crashes where a communicator is freed with operations pending
 job tcp 1 - "" 120 comms --cycles 500 --parts $parts,spawn
 job tcp 2 $all "" 400 comms --cycles $cycles --parts $parts,spawn

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs the tests of mpi4py with the component in the job: chosen by its priority, again in an explicit list without coll/tuned,
-# and once more on a synthetic machine of 8 cores. Each module is a job of its own. A module that fails is run again without the
-# component, to say whose failure it is.
+# two modules with zero copy off and with messages of all lengths read so, and some on a synthetic machine of 8 cores. Each module is a job
+# of its own. A module that fails is run again without the component, to say whose failure it is.
 #
 #   ci/test-mpi4py.sh [--quick|--full] [NP...]   quick: the modules that use collectives; in an explicit list and
 #                                                on the synthetic machine four of them; NP 3 (default)
@@ -121,6 +121,8 @@ launch() {
     [ $stock = 1 ] || [ "$selection" = without ] || more+=(--mca coll_rust_report 1)
     case $selection in
     list) more+=(--mca coll rust,basic,libnbc,inter,self) ;;
+    queues) more+=(--mca coll_rust_zero_copy off) ;;
+    reads) more+=(--mca coll_rust_zero_copy cma --mca coll_rust_zero_copy_min 1) ;;
     without) more+=(--mca coll ^rust) ;;
     esac
     case $machine in
@@ -170,6 +172,7 @@ module() {
     elif [ $stock = 0 ] && [ "$np" -gt 1 ] && [[ $module == test_cco* && $module != *_inter && $count != 0 ]]; then
         ranks=$(sed -nE 's/.*coll_rust report:.*rank ([0-9]+).* handled=[1-9].*/\1/p' "$scratch/err" | sort -u | wc -l)
         [ "$ranks" -ge "$np" ] || problem="only $ranks of $np ranks report that the component handled anything"
+        [ "$selection" != reads ] || grep -q 'coll_rust report.* zero copy by cma bytes=[1-9]' "$scratch/err" || problem="no rank reports that it has read anything"
     fi
     if [ -z "$problem" ] && [ "$count" = 0 ] && [ "$np" -gt 1 ]; then
         empty[$module.$np]=1
@@ -199,6 +202,7 @@ mapfile -t modules < <(cd "$tests" && ls test_*.py | sed 's/\.py$//' | grep -E -
 [ $full = 1 ] || mapfile -t modules < <(printf '%s\n' "${modules[@]}" \
     | grep -E '^test_(cco_.*|comm.*|op|request|win|rma|io|threads|util_pkl5)$')
 mapfile -t few < <(printf '%s\n' "${modules[@]}" | grep -E '^test_cco_(buf|nb_buf|obj|pr_buf)$')
+mapfile -t plain < <(printf '%s\n' "${modules[@]}" | grep -E '^test_cco_(buf|vec)$')
 mapfile -t collective < <(printf '%s\n' "${modules[@]}" | grep -E '^test_(cco_.*|comm_topo)$')
 
 if [ "$nodes" != 0 ]; then
@@ -213,6 +217,11 @@ for np in "${nps[@]}"; do
     [ $stock = 0 ] || continue
     for m in $([ $full$listed != 00 ] && echo "${modules[@]}" || echo "${few[@]}"); do
         module "$machine" list "$np" "$m"
+    done
+    # Through queues alone, and read from the other process wherever that is possible.
+    for m in $([ $listed$nodes != 00 ] || echo "${plain[@]}"); do
+        module "$machine" queues "$np" "$m"
+        module "$machine" reads "$np" "$m"
     done
 done
 [ $listed$nodes = 00 ] || collective=() few=()

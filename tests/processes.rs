@@ -10,6 +10,7 @@ mod processes {
     mod faults;
     mod life;
     mod load;
+    mod placement;
     mod secret;
     mod zero_copy;
 }

@@ -81,22 +81,41 @@ macro_rules! algorithm_param {
 
 macro_rules! flat_algorithm_param {
     ($family:ident of $operation:ident, $field:ident) => {
+        flat_algorithm_param!($family of $operation, $field, "hierarchical")
+    };
+    ($family:ident of $operation:ident, $field:ident, $leaves_nodes:literal) => {
         algorithm_param!(
             $family of $operation,
             $field,
             concat!(stringify!($field), "_algorithm"),
-            concat!("Algorithm of ", stringify!($field), ". Any but auto goes point-to-point, within a node too.")
+            concat!(
+                "Algorithm of ", stringify!($field), ". Any but auto goes point-to-point, within a node too; on several nodes, ",
+                $leaves_nodes, " only between them."
+            )
         )
     };
 }
 
 macro_rules! neighbor_algorithm_param {
     ($family:ident of $operation:ident, $field:ident) => {
+        neighbor_algorithm_param!($family of $operation, $field, but "")
+    };
+    ($family:ident of $operation:ident, $field:ident, with blocks) => {
+        neighbor_algorithm_param!(
+            $family of $operation,
+            $field,
+            but " (but blocks of up to 1k where a Cartesian communicator has several nodes)"
+        )
+    };
+    ($family:ident of $operation:ident, $field:ident, but $but:literal) => {
         algorithm_param!(
             $family of $operation,
             $field,
             concat!(stringify!($field), "_algorithm"),
-            concat!("Algorithm of ", stringify!($field), ", which goes point-to-point.")
+            concat!(
+                "Algorithm of ", stringify!($field), ". auto goes through shared memory within a node", $but,
+                ", and by direct between nodes; direct and aggregated by name go point-to-point within a node too."
+            )
         )
     };
 }
@@ -194,16 +213,16 @@ pub const TABLE: &[Param] = &[
     flat_algorithm_param!(Scatter of Scatterv, scatterv),
     flat_algorithm_param!(Allgather of Allgather, allgather),
     flat_algorithm_param!(Allgather of Allgatherv, allgatherv),
-    flat_algorithm_param!(Alltoall of Alltoall, alltoall),
-    flat_algorithm_param!(Alltoall of Alltoallv, alltoallv),
-    flat_algorithm_param!(Alltoall of Alltoallw, alltoallw),
+    flat_algorithm_param!(Alltoall of Alltoall, alltoall, "hierarchical and spread"),
+    flat_algorithm_param!(Alltoall of Alltoallv, alltoallv, "hierarchical and spread"),
+    flat_algorithm_param!(Alltoall of Alltoallw, alltoallw, "hierarchical and spread"),
     flat_algorithm_param!(ReduceScatter of ReduceScatter, reduce_scatter),
     flat_algorithm_param!(ReduceScatter of ReduceScatterBlock, reduce_scatter_block),
     flat_algorithm_param!(Scan of Scan, scan),
     flat_algorithm_param!(Scan of Exscan, exscan),
-    neighbor_algorithm_param!(Neighbor of NeighborAllgather, neighbor_allgather),
+    neighbor_algorithm_param!(Neighbor of NeighborAllgather, neighbor_allgather, with blocks),
     neighbor_algorithm_param!(Neighbor of NeighborAllgatherv, neighbor_allgatherv),
-    neighbor_algorithm_param!(Neighbor of NeighborAlltoall, neighbor_alltoall),
+    neighbor_algorithm_param!(Neighbor of NeighborAlltoall, neighbor_alltoall, with blocks),
     neighbor_algorithm_param!(Neighbor of NeighborAlltoallv, neighbor_alltoallv),
     neighbor_algorithm_param!(Neighbor of NeighborAlltoallw, neighbor_alltoallw),
     Param {

@@ -1,7 +1,8 @@
 //! The models.
 
 use super::memory::{Modelled, Needs};
-use coll_rust::endpoint::{Result, Span};
+use coll_rust::endpoint::{Error, Result, Span};
+use coll_rust::shm::copy;
 use coll_rust::shm::layout::LINES;
 use coll_rust::shm::op::{self, Combine};
 use coll_rust::shm::team::{Config, Team};
@@ -286,6 +287,36 @@ fn a_block_arrives_before_the_next_one_is_there() {
     model(needs, config, 1, |team| scatter(team, 0, 100));
 }
 
+/// Member `root` gets blocks of `len` bytes of all.
+fn gather(team: &Team, root: usize, len: usize) {
+    let block = |member: usize| vec![(root * 8 + member + 1) as u8; len];
+    let own = SimStream::direct(&block(team.me()));
+    let all = SimBlocks::run(&vec![vec![0; len]; team.size()]);
+    block_on(team, async {
+        let turn = team.open(0, 0, true).await?.expect("memory");
+        if team.me() == root {
+            op::gather::receive(turn, Some(&own), &all, usize::MAX).await
+        } else {
+            op::gather::send(turn, root, &own, usize::MAX).await
+        }
+    })
+    .unwrap();
+    if team.me() == root {
+        (0..team.size()).for_each(|of| assert_eq!(all.contents(of), block(of)));
+    }
+}
+
+#[test]
+fn a_piece_of_a_block_stays_until_the_root_has_read_it() {
+    for (fragments, sets) in [(1, 1), (2, 1), (2, 2)] {
+        let config = config(fragments, sets, Mode::Yield);
+        model(needs(&config, 2, true), config, 1, |team| {
+            gather(team, 0, 600);
+            gather(team, 1, 300);
+        });
+    }
+}
+
 #[test]
 fn one_combines_for_all() {
     for (fragments, count) in [(1, 40), (2, 70)] {
@@ -310,6 +341,36 @@ fn all_decide_alike_when_one_gets_no_memory() {
             }
         });
     }
+}
+
+/// Who has waited in vain, since the other one has failed, may use again what that one was reading.
+#[test]
+fn who_fails_reads_no_more() {
+    let config = config(1, 1, Mode::Yield);
+    model(needs(&config, 2, true), config, 3, |team| {
+        let mut seen = 0;
+        let ended = block_on(team, async {
+            let turn = team.open(0, 0, true).await?.expect("memory");
+            let slot = turn.slot(0, 0);
+            if team.me() == 0 {
+                // SAFETY: its own, and free.
+                unsafe { copy::write(slot, &raw const seen, 1) };
+                turn.publish(1);
+                let waited = turn.read(1, 1).await;
+                // SAFETY: the other one reads it no more.
+                unsafe { copy::write(slot, &raw const seen, 1) };
+                waited.map(drop)
+            } else {
+                turn.wrote(0, 1).await?;
+                // SAFETY: published.
+                unsafe { copy::read(&raw mut seen, slot, 1, false) };
+                // The turn is dropped before it is finished.
+                Ok(())
+            }
+        });
+        assert_eq!(ended, if team.me() == 0 { Err(Error::Peer) } else { Ok(()) });
+        assert!(team.has_failed());
+    });
 }
 
 #[test]

@@ -2,9 +2,9 @@
  * The life of communicators: what they leave behind, many at once, freed with operations pending, every way of a first
  * collective, spawned and inter-communicators.
  *
- *   --parts LIST     of leak, many, pending, first, overlap, split, inter, spawn (default all)
+ *   --parts LIST     of idle, leak, many, pending, first, overlap, split, inter, spawn (default all)
  *   --cycles N       dup, Allreduce, free for `leak` (default 2000)
- *   --alive N        communicators for `many` (default 200)
+ *   --alive N        communicators for `idle` and `many` (default 200)
  *   --share BYTES    the most shared memory that a process may hold (default 128 MiB)
  */
 #include "fourops.h"
@@ -111,7 +111,29 @@ static void leak(int cycles)
           after.shared_files);
 }
 
-/* ---------------------------------------------------------------- many, pending */
+/* ---------------------------------------------------------------- idle, many, pending */
+
+/* Without data, each takes a page. */
+static void idle(int alive)
+{
+    enum { PAGE_KIB = 4 };
+    MPI_Comm *comms = malloc(sizeof *comms * (size_t)alive);
+    must(MPI_Barrier(MPI_COMM_WORLD));
+    long before = holdings().own_shared_kib;
+    for (int i = 0; i < alive; i++) {
+        doing("idle communicator %d of %d", i, alive);
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        must(MPI_Barrier(comms[i]));
+    }
+    long after = holdings().own_shared_kib;
+    doing("idle: %d communicators", alive);
+    check(after - before <= (long)PAGE_KIB * alive, "%d communicators without data: own shared memory grew from %ld to %ld KiB", alive,
+          before, after);
+    check(before == 0 || after > before, "%d communicators have taken no shared memory", alive);
+    for (int i = 0; i < alive; i++)
+        MPI_Comm_free(&comms[i]);
+    free(comms);
+}
 
 static void many(int alive, long share)
 {
@@ -376,6 +398,8 @@ int main(int argc, char **argv)
         return test_end();
     }
     const char *parts = option_text(argc, argv, "--parts", "all");
+    if (in_list(parts, "idle")) /* first: where nothing has been given back, what is taken shows */
+        idle((int)option_number(argc, argv, "--alive", 200));
     if (in_list(parts, "leak"))
         leak((int)option_number(argc, argv, "--cycles", 2000));
     if (in_list(parts, "many"))

@@ -1,12 +1,27 @@
 /*
  * An endless stream of one collective, for killing one of its ranks in the middle.
  *
- *   stream OPERATION COUNT VICTIM [--return]   the rank VICTIM kills itself with SIGKILL after some calls
+ *   stream OPERATION COUNT VICTIM [--return] [--inside | --outside]   the rank VICTIM kills itself with SIGKILL after some calls
+ *
+ * With --inside it does so while it waits in a call that the others begin late; with --outside, before a call that the others wait in.
  *
  * With --return, where the runtime leaves the other ranks alive (mpiexec --enable-recovery), each of them says that a call has returned an
  * error, and ends.
  */
 #include "fourops.h"
+#include <time.h>
+
+enum { LAST = 40, LATE_US = 1000000, SOON_MS = 300 };
+
+/* The kernel sends SIGKILL in a while, whatever the caller does then. */
+static void kill_soon(void)
+{
+    timer_t timer;
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    struct itimerspec when = {.it_value.tv_nsec = SOON_MS * 1000000L};
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &when, NULL))
+        MPI_Abort(MPI_COMM_WORLD, 4);
+}
 
 int main(int argc, char **argv)
 {
@@ -22,16 +37,20 @@ int main(int argc, char **argv)
     struct work w;
     work_make(&w, operation, count, 0, MPI_COMM_WORLD);
     int returns = has_option(argc, argv, "--return");
+    int inside = has_option(argc, argv, "--inside"), outside = has_option(argc, argv, "--outside");
+    int is_victim = test_rank == victim;
     if (returns)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int i = 0;; i++) {
         MPI_Request request;
         doing("%s number %d of %d ints", argv[1], i, count);
-        if (i == 40 && test_rank == victim) {
-            fprintf(stderr, "stream: rank %d of %d kills itself\n", test_rank, test_size);
-            raise(SIGKILL);
-        }
         work_fill(&w, i);
+        if (i == LAST && (inside || outside) && is_victim == outside)
+            usleep(LATE_US);
+        if (i == LAST && is_victim) {
+            fprintf(stderr, "stream: rank %d of %d kills itself\n", test_rank, test_size);
+            inside ? kill_soon() : (void)raise(SIGKILL);
+        }
         int code;
         if (i % 3 == 2) {
             code = work_begin(&w, &request);
@@ -39,11 +58,13 @@ int main(int argc, char **argv)
         } else {
             code = work_do(&w);
         }
+        if (i == LAST && is_victim) /* it has not waited */
+            MPI_Abort(MPI_COMM_WORLD, 5);
         if (returns && code != MPI_SUCCESS) {
             fprintf(stderr, "stream: rank %d of %d got an error\n", test_rank, test_size);
             _exit(9);
         }
-        if (i < 40)
+        if (i < LAST)
             work_check(&w, i, "before the kill");
         if (test_failed)
             MPI_Abort(MPI_COMM_WORLD, 3);

@@ -12,7 +12,7 @@ use coll_rust::shm::pool::{PAGE, Pool};
 use coll_rust::shm::reading::{Way, Ways};
 
 use super::job::Job;
-use super::{blocked, faults, life, load, secret, zero_copy};
+use super::{blocked, faults, life, load, placement, secret, zero_copy};
 
 /// Where a process of a job begins; nothing when it is run as a test.
 #[test]
@@ -26,6 +26,7 @@ fn play() {
         "load" => load::load(&mut job),
         "signals" => load::signals(&mut job),
         "killed" => faults::killed(&mut job),
+        "placement" => placement::placement(&mut job),
         "reused" => faults::reused(&mut job),
         "full" => faults::full(&mut job),
         "undumpable" => blocked::undumpable(&mut job),
