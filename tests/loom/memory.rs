@@ -39,6 +39,8 @@ pub struct Needs {
     pub fragments: usize,
     /// Bytes of a short slot, which is watched as a whole.
     pub short: usize,
+    /// Short slots.
+    pub shorts: usize,
     /// Lines of stream 0 that are used.
     pub lines: Vec<usize>,
     /// Whether members lease a queue for stream 0.
@@ -60,7 +62,7 @@ fn start(block: &[Cell]) -> *mut u8 {
 impl Modelled {
     /// Registers everything, before the model starts its threads.
     pub fn new(needs: &Needs) -> Modelled {
-        let before = LINES * needs.short;
+        let before = needs.shorts * needs.short;
         let bytes = before + needs.fragment * needs.fragments;
         let controls: Vec<_> = (0..needs.members).map(|_| room(4096)).collect();
         let leases: Vec<Vec<_>> = (0..needs.members)

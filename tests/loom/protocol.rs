@@ -36,6 +36,7 @@ fn needs(config: &Config, members: usize, queues: bool) -> Needs {
         fragment,
         fragments: config.fragments,
         short: config.short,
+        shorts: config.shorts as usize,
         lines: (0..LINES).collect(),
         queues,
         poor: Vec::new(),
@@ -239,6 +240,34 @@ fn the_work_is_shared() {
     // Three parts of three elements each.
     let needs = Needs { grain: 24, ..needs(&config, 3, true) };
     model(needs, config, 1, |team| allreduce(team, 9).unwrap());
+}
+
+fn reduce(team: &Team, root: usize, count: usize) {
+    let mut input = vec![1_u64 << team.me(); count];
+    let mut output = vec![0_u64; count];
+    let span = |data: &mut Vec<u64>| Span::new(data.as_mut_ptr().cast(), count, 8);
+    let (from, to) = (span(&mut input), span(&mut output));
+    block_on(team, async {
+        let turn = team.open(0, 0, count > 7).await?.expect("memory");
+        op::reduce::reduce(turn, root, &Xor, from, to).await
+    })
+    .unwrap();
+    assert!(team.me() != root || output == vec![(1 << team.size()) - 1; count]);
+}
+
+#[test]
+fn a_relay_combines_half() {
+    let mut config = config(1, 1, Mode::Yield);
+    config.waiting.crowded = true;
+    // Three pieces of 48 elements in one slot.
+    model(needs(&config, 3, true), config, 1, |team| reduce(team, 0, 144));
+}
+
+#[test]
+fn a_relay_reads_what_the_root_has() {
+    let mut config = config(1, 1, Mode::Yield);
+    config.waiting.crowded = true;
+    model(needs(&config, 3, true), config, 1, |team| reduce(team, 1, 96));
 }
 
 /// Member `root` has blocks of `len` bytes for all.
