@@ -29,6 +29,7 @@ share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_ex
 piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/match (step + 1).checked_sub(/match step.checked_sub(/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
 another reader awaited  | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/{ self.relay } else { self.root }/{ self.root } else { self.root }/
+member 0 awaited        | src/shm/op/allreduce.rs | a_relay_combines_half_for_all                  | s/turn.read(roles.reader(me), before)/turn.read(0, before)/
 relaxed glance          | src/shm/turn/view.rs   | two_exchange_lines                              | s/reached(self.line(member).word.load(Ordering::Acquire)/reached(self.line(member).word.load(Ordering::Relaxed)/
 exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let wants_set = in_slots \&\& /let wants_set = false \&\& in_slots \&\& /
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/

@@ -356,6 +356,13 @@ fn one_combines_for_all() {
 }
 
 #[test]
+fn a_relay_combines_half_for_all() {
+    let mut config = Config { shared_work_min: 0, ..config(1, 1, Mode::Yield) };
+    config.waiting.crowded = true;
+    model(needs(&config, 3, true), config, 1, |team| allreduce(team, 96).unwrap());
+}
+
+#[test]
 fn all_decide_alike_when_one_gets_no_memory() {
     for poor in [vec![], vec![0], vec![1], vec![0, 1]] {
         let config = config(1, 1, Mode::Yield);

@@ -129,7 +129,7 @@ impl<'t> View<'t> {
     pub fn slot_at(&self, step: u32) -> usize {
         let config = self.team.config();
         let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
-        let index = (set * depth << self.narrow) + (step as usize & (depth - 1));
+        let index = ((set * depth) << self.narrow) + (step as usize & (depth - 1));
         config.shorts as usize * config.short + index * self.fragment()
     }
 
