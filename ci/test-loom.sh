@@ -28,10 +28,9 @@ short slot not awaited  | src/shm/turn/view.rs   | a_short_slot_is_used_again_on
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/{ LINE } else { LINE + 1 }/{ LINE } else { LINE }/
 piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/match (step + 1).checked_sub(/match step.checked_sub(/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
-another reader awaited  | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/{ self.relay } else { self.root }/{ self.root } else { self.root }/
-member 0 awaited        | src/shm/op/allreduce.rs | a_relay_combines_half_for_all                  | s/turn.read(roles.reader(me), before)/turn.read(0, before)/
+result not awaited      | src/shm/op/allreduce.rs | a_relay_combines_half_for_all                  | s/^            turn.slot_free(step).await?;/            turn.set_free().await?;/
 relaxed glance          | src/shm/turn/view.rs   | two_exchange_lines                              | s/reached(self.line(member).word.load(Ordering::Acquire)/reached(self.line(member).word.load(Ordering::Relaxed)/
-exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let wants_set = in_slots \&\& /let wants_set = false \&\& in_slots \&\& /
+exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let want = if wants_set { usize::MAX }/let want = if wants_set { 0 }/
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
 answered twice          | src/shm/turn/asking.rs | two_ask_each_other                              | s/desk.answered.is_none()/true/
 relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/

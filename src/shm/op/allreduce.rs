@@ -58,8 +58,7 @@ pub fn allreduce<C: Combine>(
 /// Member 0 combines what the lower half of the members and their [relay](super::relayed) have. Where members take turns on the cores, work that all share is done no sooner, and needs more turns.
 async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
     let turn = turn.widened().narrowed(2 * WINDOW);
-    let roles = Roles::new(turn.size(), 0);
-    let Roles { relay, half, .. } = roles;
+    let Roles { relay, half, .. } = Roles::new(turn.size(), 0);
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let pieces = Pieces::new(&turn, op, input.len())?;
     if me == 0 {
@@ -84,12 +83,12 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
     }
     turn.set_free().await?;
     // Results are read so much later than operands are written: in between the others do their part. Member 0 never waits for a result to be
-    // read whose operand has not been followed by `depth` others. Who has read a result has combined, or been given, what went before it: so this tells both readers' progress.
+    // read whose operand has not been followed by `depth` others. When it is through with a piece the relay is, too.
     let lag = (turn.depth() / 2).min(pieces.steps);
     for step in 0..pieces.steps + lag {
         if step < pieces.steps {
             if let Some(before) = (step + 1).checked_sub(turn.depth()) {
-                turn.read(roles.reader(me), before).await?;
+                turn.read(0, before).await?;
             }
             for member in (half + 1..members).filter(|_| me == relay) {
                 turn.wrote(member, step + 1).await?;
@@ -101,7 +100,7 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
                 // SAFETY: the operands are published; member 0 is through with what the slot held; it holds a piece.
                 unsafe { fold(op, members - half, count, operand, slot) };
             } else {
-                // SAFETY: its reader is through with what the slot held; it holds a piece.
+                // SAFETY: member 0 and the relay are through with what the slot held; it holds a piece.
                 unsafe { copy::write(slot, own, count * size) };
             }
             turn.publish(step + 1);

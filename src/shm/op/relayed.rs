@@ -30,7 +30,7 @@ impl Roles {
     }
 
     /// Who reads the slots of `member`, which is not the root, or in the upper half.
-    pub fn reader(self, member: Member) -> Member {
+    fn reader(self, member: Member) -> Member {
         if member >= self.half && member != self.relay { self.relay } else { self.root }
     }
 }
