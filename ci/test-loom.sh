@@ -28,7 +28,7 @@ short slot not awaited  | src/shm/turn/view.rs   | a_short_slot_is_used_again_on
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/{ LINE } else { LINE + 1 }/{ LINE } else { LINE }/
 piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/match (step + 1).checked_sub(/match step.checked_sub(/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
-result not awaited      | src/shm/op/allreduce.rs | a_relay_combines_half_for_all                  | s/^            turn.slot_free(step).await?;/            turn.set_free().await?;/
+operand not awaited     | src/shm/op/allreduce.rs | a_relay_combines_half_for_all                  | s/(half + 1..members).filter(/(members..members).filter(/
 relaxed glance          | src/shm/turn/view.rs   | two_exchange_lines                              | s/reached(self.line(member).word.load(Ordering::Acquire)/reached(self.line(member).word.load(Ordering::Relaxed)/
 exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let want = if wants_set { usize::MAX }/let want = if wants_set { 0 }/
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
