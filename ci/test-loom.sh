@@ -24,11 +24,10 @@ no wake for the line    | src/shm/turn/view.rs   | no_wake_up_is_lost_where_the_
 no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/wake(.through.)/wake([])/
 line not awaited        | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
 set not awaited         | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => config.sets,/_ => config.lines,/
-short slot not awaited  | src/shm/turn/view.rs   | a_short_slot_is_used_again_only_when_all_have_read_it | s/config.short => config.shorts as usize,/config.short => config.lines,/
-share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/{ LINE } else { LINE + 1 }/{ LINE } else { LINE }/
+short slot not awaited  | src/shm/turn/view.rs   | a_short_slot_is_used_again_only_when_all_have_read_it | s/config.short => usize::from(config.shorts),/config.short => config.lines,/
+share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/{ LINE } else { SHORTEST }/{ LINE } else { LINE }/
 piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/match (step + 1).checked_sub(/match step.checked_sub(/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
-operand not awaited     | src/shm/op/allreduce.rs | a_relay_combines_half_for_all                  | s/(half + 1..members).filter(/(members..members).filter(/
 relaxed glance          | src/shm/turn/view.rs   | two_exchange_lines                              | s/reached(self.line(member).word.load(Ordering::Acquire)/reached(self.line(member).word.load(Ordering::Relaxed)/
 exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let want = if wants_set { usize::MAX }/let want = if wants_set { 0 }/
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/

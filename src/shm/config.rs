@@ -11,9 +11,9 @@ pub(super) const MAX_SETS: usize = 8;
 /// broadcasts of four ranks on two cores that takes 0.35 instead of 0.6 µs for each; where each has a core it gains nothing, and spreads what is written over more
 /// cache lines and pages.
 const CROWDED_LINES: usize = LINES;
-/// Short slots there: what is written lies in fewer pages and cache lines, which who has just got a core finds in its caches sooner. Nobody runs ahead as far as with what fits a line, but to be as
-/// far ahead matters less there.
-const CROWDED_SHORTS: u32 = 4;
+/// Short slots there: what is written lies in fewer pages and cache lines, which who has just got a core finds in its caches sooner. For what fits a small slot a writer may be ahead by as many operations as
+/// there are lines, since there it matters most.
+const CROWDED_SHORTS: u16 = 4;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
@@ -64,7 +64,9 @@ pub struct Config {
     /// Number of the first operation of each stream.
     pub first_op: u32,
     /// Short slots in use: a power of two, as many as sets at least, as lines at most.
-    pub shorts: u32,
+    pub shorts: u16,
+    /// Bytes of a small slot, of which there are as many as lines; 0: there are none. Made an eighth of [`short`](Config::short) where processes take turns on the cores, if that is a multiple of 64.
+    pub small: u16,
 }
 
 impl Default for Config {
@@ -82,12 +84,25 @@ impl Default for Config {
             bypass_min: usize::MAX,
             waiting: Waiting::default(),
             first_op: 1,
-            shorts: MAX_SETS as u32,
+            shorts: MAX_SETS as u16,
+            small: 0,
         }
     }
 }
 
 impl Config {
+    /// Where in a queue short slots begin: behind the small ones.
+    #[inline(always)]
+    pub(super) fn shorts_at(&self) -> usize {
+        self.lines * usize::from(self.small)
+    }
+
+    /// Where in a queue sets begin.
+    #[inline(always)]
+    pub(super) fn sets_at(&self) -> usize {
+        self.shorts_at() + usize::from(self.shorts) * self.short
+    }
+
     /// The sizes for so many members that have cores in this way.
     pub fn built_in(members: usize, cores: Cores) -> Config {
         let bypass_min = if cores == Cores::Shared { CROWDED_BYPASS } else { usize::MAX };

@@ -121,7 +121,8 @@ impl Team {
             fragments: each * sets,
             sets,
             lines,
-            shorts: power((config.shorts as usize).clamp(sets, lines)) as u32,
+            shorts: power(usize::from(config.shorts).clamp(sets, lines)) as u16,
+            small: if config.waiting.crowded && short.is_multiple_of(512) { short as u16 / 8 } else { 0 },
             short,
             ..config
         };
@@ -236,7 +237,7 @@ impl Team {
 
     /// Bytes of a member's queue.
     pub fn queue_bytes(&self) -> usize {
-        self.config.shorts as usize * self.config.short + self.config.fragment * self.config.fragments
+        self.config.sets_at() + self.config.fragment * self.config.fragments
     }
 
     /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a fragment.

@@ -36,7 +36,7 @@ fn needs(config: &Config, members: usize, queues: bool) -> Needs {
         fragment,
         fragments: config.fragments,
         short: config.short,
-        shorts: config.shorts as usize,
+        shorts: usize::from(config.shorts),
         lines: (0..LINES).collect(),
         queues,
         poor: Vec::new(),
@@ -353,13 +353,6 @@ fn one_combines_for_all() {
         config.waiting.crowded = true;
         model(needs(&config, 2, true), config, 2, move |team| allreduce(team, count).unwrap());
     }
-}
-
-#[test]
-fn a_relay_combines_half_for_all() {
-    let mut config = Config { shared_work_min: 0, ..config(1, 1, Mode::Yield) };
-    config.waiting.crowded = true;
-    model(needs(&config, 3, true), config, 1, |team| allreduce(team, 96).unwrap());
 }
 
 #[test]

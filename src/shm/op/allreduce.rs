@@ -6,8 +6,7 @@
 
 use super::combine::{Combine, fold};
 use super::reduce::{Pieces, must_set_aside};
-use super::relayed::Roles;
-use super::{WINDOW, all_wrote, all_wrote_room, fetched, is_short, reads_anywhere, shared};
+use super::{all_wrote, all_wrote_room, fetched, is_short, reads_anywhere, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::turn::Turn;
@@ -55,24 +54,20 @@ pub fn allreduce<C: Combine>(
     }
 }
 
-/// Member 0 combines what the lower half of the members and their [relay](super::relayed) have. Where members take turns on the cores, work that all share is done no sooner, and needs more turns.
+/// Member 0 combines everything. Where members take turns on the cores, shared work is done no sooner, and needs more turns.
 async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
-    let turn = turn.widened().narrowed(2 * WINDOW);
-    let Roles { relay, half, .. } = Roles::new(turn.size(), 0);
+    let turn = turn.widened();
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let pieces = Pieces::new(&turn, op, input.len())?;
     if me == 0 {
         for step in 0..pieces.steps {
             turn.slot_free(step).await?;
-            for member in (1..half).chain([relay]) {
-                turn.wrote(member, step + 1).await?;
-            }
+            all_wrote(&turn, step + 1).await?;
             let (at, count) = pieces.get(step);
             let slot = turn.mine(turn.slot(0, step), count * size);
-            // The relay is the first member of the upper half.
             let operand = |m| if m == 0 { input.ptr().wrapping_add(at) } else { turn.slot(m, step) }.cast_const();
-            // SAFETY: the operands are published; the caller's slot is free, and holds a piece.
-            unsafe { fold(op, half + 1, count, operand, slot) };
+            // SAFETY: the others' operands are published; the caller's slot is free, and holds a piece.
+            unsafe { fold(op, members, count, operand, slot) };
             turn.publish(step + 1);
             turn.acknowledge(step + 1);
             // SAFETY: nobody else writes the slot; the piece lies within the output.
@@ -83,26 +78,17 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
     }
     turn.set_free().await?;
     // Results are read so much later than operands are written: in between the others do their part. Member 0 never waits for a result to be
-    // read whose operand has not been followed by `depth` others. When it is through with a piece the relay is, too.
+    // read whose operand has not been followed by `depth` others.
     let lag = (turn.depth() / 2).min(pieces.steps);
     for step in 0..pieces.steps + lag {
         if step < pieces.steps {
             if let Some(before) = (step + 1).checked_sub(turn.depth()) {
                 turn.read(0, before).await?;
             }
-            for member in (half + 1..members).filter(|_| me == relay) {
-                turn.wrote(member, step + 1).await?;
-            }
             let (at, count) = pieces.get(step);
-            let (own, slot) = (input.ptr().wrapping_add(at), turn.mine(turn.slot(me, step), count * size));
-            if me == relay {
-                let operand = |i| if i == 0 { own } else { turn.slot(half + i, step) }.cast_const();
-                // SAFETY: the operands are published; member 0 is through with what the slot held; it holds a piece.
-                unsafe { fold(op, members - half, count, operand, slot) };
-            } else {
-                // SAFETY: member 0 and the relay are through with what the slot held; it holds a piece.
-                unsafe { copy::write(slot, own, count * size) };
-            }
+            let slot = turn.mine(turn.slot(me, step), count * size);
+            // SAFETY: member 0 is through with what the slot held; it holds a piece.
+            unsafe { copy::write(slot, input.ptr().wrapping_add(at), count * size) };
             turn.publish(step + 1);
         }
         if let Some(result) = step.checked_sub(lag) {

@@ -69,10 +69,10 @@ impl Plan<'_> {
     fn place(self, turn: &Turn<'_>, len: usize, in_slots: bool) -> Place {
         let rooms = self.rooms(0);
         let in_line = rooms.is_in_line(len);
-        let (start, shares, head) = match (in_line, in_slots && !rooms.hold(len)) {
-            (true, _) => (0, rooms.line(), 0),
-            (false, false) => (turn.short_at(), rooms.slot(), 0),
-            (false, true) => (turn.slot_at(0), self.slot(0), self.head()),
+        let ((start, shares), head) = match (in_line, in_slots && !rooms.hold(len)) {
+            (true, _) => ((0, rooms.line()), 0),
+            (false, false) => (rooms.slot(turn, len), 0),
+            (false, true) => ((turn.slot_at(0), self.slot(0)), self.head()),
         };
         Place { in_line, start: start + head, each: shares.each, head }
     }

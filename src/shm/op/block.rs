@@ -2,7 +2,7 @@
 
 use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::shm::copy;
-use crate::shm::layout::{LINE, share};
+use crate::shm::layout::{LINE, SHARE_ALIGN, SHORT, share};
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
@@ -78,10 +78,14 @@ impl Shares {
     }
 }
 
-/// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the short slot.
+/// A length that no small slot has room for, as if it were that of a message in a short one.
+const SHORTEST: usize = SHORT / 8 + 1;
+
+/// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the small slot, or of the short one.
 #[derive(Clone, Copy)]
 pub(super) struct Rooms {
     line: Shares,
+    small: Shares,
     slot: Shares,
     limit: usize,
 }
@@ -91,7 +95,10 @@ impl Rooms {
     #[inline(always)]
     pub fn new(team: &Team, writer: Member, limit: usize) -> Rooms {
         let [line, slot] = team.short_shares();
-        Rooms { line: Shares { me: writer, each: line }, slot: Shares { me: writer, each: slot }, limit }
+        // A small slot is an eighth of a short one.
+        let small = if team.config().small > 0 { slot / 8 / SHARE_ALIGN * SHARE_ALIGN } else { 0 };
+        let [line, small, slot] = [line, small, slot].map(|each| Shares { me: writer, each });
+        Rooms { line, small, slot, limit }
     }
 
     /// Whether a block of `len` bytes is short.
@@ -106,16 +113,16 @@ impl Rooms {
         len <= self.line.each
     }
 
+    /// Where short blocks of so many bytes lie that are not in the line: where in the queue that room begins, and how it is shared.
+    #[inline(always)]
+    pub fn slot(&self, turn: &Turn<'_>, len: usize) -> (usize, Shares) {
+        if len <= self.small.each { (turn.small_at(), self.small) } else { (turn.short_at(), self.slot) }
+    }
+
     /// How the line is shared.
     #[inline(always)]
     pub fn line(&self) -> Shares {
         self.line
-    }
-
-    /// How the short slot is.
-    #[inline(always)]
-    pub fn slot(&self) -> Shares {
-        self.slot
     }
 
     /// Whether the blocks of all these members are short.
@@ -124,10 +131,11 @@ impl Rooms {
         all_lengths(blocks, members, |len| self.hold(len))
     }
 
-    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what these blocks, all short, want: the line, or the short slot too.
+    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what these blocks, all short, want: the line, and with it the small slot, or the short slot too.
     #[inline(always)]
     pub fn want(&self, blocks: &(impl Blocks + ?Sized), members: impl Iterator<Item = Member>) -> usize {
-        if all_lengths(blocks, members, |len| self.is_in_line(len)) { LINE } else { LINE + 1 }
+        let small = self.small.each.max(self.line.each);
+        if all_lengths(blocks, members, |len| len <= small) { LINE } else { SHORTEST }
     }
 
     /// Where the block of `len` bytes for `member` is.
@@ -135,7 +143,10 @@ impl Rooms {
     pub fn at(&self, turn: &Turn<'_>, member: Member, len: usize) -> *mut u8 {
         match self.is_in_line(len) {
             true => turn.payload(self.line.me).wrapping_add(self.line.at(member)),
-            false => turn.short(self.slot.me).wrapping_add(self.slot.at(member)),
+            false => {
+                let (start, shares) = self.slot(turn, len);
+                turn.queue(self.slot.me).wrapping_add(start + shares.at(member))
+            }
         }
     }
 }

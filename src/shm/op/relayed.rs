@@ -2,7 +2,7 @@
 //! and the root the rest.
 //!
 //! The expression is the same as if the root combined everything: x₀ ⊕ (x₁ ⊕ (… ⊕ s)), s being what the relay makes of the upper half. Nor is more copied, since the relay would have to
-//! copy its operand in any case. But two cores work at a time, the relay piece by piece ahead of the root. So it is in an [Allreduce](super::allreduce), too.
+//! copy its operand in any case. But two cores work at a time, the relay piece by piece ahead of the root.
 
 use super::WINDOW;
 use super::combine::{Combine, fold};
@@ -14,17 +14,17 @@ use crate::shm::turn::Turn;
 
 /// Who does what.
 #[derive(Clone, Copy)]
-pub(super) struct Roles {
+struct Roles {
     root: Member,
     /// Combines what the members from `half` on have.
-    pub relay: Member,
+    relay: Member,
     /// The first member of the upper half.
-    pub half: Member,
+    half: Member,
 }
 
 impl Roles {
-    /// Of three or more members; of two, if the root is the first one.
-    pub fn new(members: usize, root: Member) -> Roles {
+    /// Of three or more members.
+    fn new(members: usize, root: Member) -> Roles {
         let half = members / 2;
         Roles { root, relay: if root == half { half + 1 } else { half }, half }
     }

@@ -46,10 +46,11 @@ pub(in crate::shm) struct Trail {
 impl Trail {
     /// Of a queue of these sizes.
     pub fn new(config: &Config) -> Trail {
-        let &Config { shorts, short, fragment, fragments, .. } = config;
+        let &Config { short, fragment, fragments, .. } = config;
+        let shorts = usize::from(config.shorts);
         let fragments = (0..fragments).map(|_| AtomicU32::new(0)).collect();
         let lines = (0..shorts).map(|_| AtomicU64::new(0)).collect();
-        let shorts = shorts as usize * short;
+        let shorts = shorts * short;
         Trail { short, shorts, fragment, lines, fragments, latest: AtomicU32::new(0) }
     }
 
@@ -136,12 +137,13 @@ impl View<'_> {
     /// Asks for what the caller will write in operation `next`, so that it is its own by then.
     #[inline(always)]
     pub(super) fn prepare(&self, next: u32) {
-        let &Config { lines, shorts, short, sets, .. } = self.team.config();
+        let &Config { lines, short, sets, .. } = self.team.config();
         cache::own(ptr::from_ref(&self.control(self.me()).lines[line_of(next, lines) as usize]).cast());
         let Some(queues) = self.queues else { return };
         if self.shares_cores() || !queues.trail.is_warm(next) {
             return;
         }
+        let shorts = u32::from(self.team.config().shorts);
         let (queue, slot) = (queues.at[self.me()].0, (next & (shorts - 1)) as usize);
         (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
         if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(shorts - 1), 0)) {

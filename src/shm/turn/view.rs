@@ -130,14 +130,15 @@ impl<'t> View<'t> {
         let config = self.team.config();
         let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
         let index = ((set * depth) << self.narrow) + (step as usize & (depth - 1));
-        config.shorts as usize * config.short + index * self.fragment()
+        config.sets_at() + index * self.fragment()
     }
 
-    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its short slot, or [as a whole](Config::whole) in its set.
+    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its small or its short slot, or [as a whole](Config::whole) in its set.
     #[inline(always)]
     pub fn room(&self, member: Member, len: usize) -> *mut u8 {
         match len {
             ..=LINE => self.payload(member),
+            _ if len <= usize::from(self.team.config().small) => self.small(member),
             _ if len <= self.team.config().short => self.short(member),
             _ => self.slot(member, 0),
         }
@@ -149,7 +150,8 @@ impl<'t> View<'t> {
         let config = self.team.config();
         let rooms = match len {
             ..=LINE => config.lines,
-            _ if len <= config.short => config.shorts as usize,
+            _ if len <= usize::from(config.small) => config.lines,
+            _ if len <= config.short => usize::from(config.shorts),
             _ => config.sets,
         };
         let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
@@ -165,6 +167,18 @@ impl<'t> View<'t> {
         }
     }
 
+    /// A member's small slot, which is free when its line is.
+    #[inline(always)]
+    pub fn small(&self, member: Member) -> *mut u8 {
+        self.queue(member).wrapping_add(self.small_at())
+    }
+
+    /// Where in its queue that begins.
+    #[inline(always)]
+    pub fn small_at(&self) -> usize {
+        self.line as usize * usize::from(self.team.config().small)
+    }
+
     /// A member's short slot. When it is free the line is, too.
     #[inline(always)]
     pub fn short(&self, member: Member) -> *mut u8 {
@@ -175,7 +189,7 @@ impl<'t> View<'t> {
     #[inline(always)]
     pub fn short_at(&self) -> usize {
         let config = self.team.config();
-        (self.op & (config.shorts - 1)) as usize * config.short
+        config.shorts_at() + (self.op & (u32::from(config.shorts) - 1)) as usize * config.short
     }
 
     /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](super::trail) when
@@ -279,7 +293,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Waits until the caller's set is free, and with it the line and the short slot.
+    /// Waits until the caller's set is free, and with it the line and the other slots.
     #[inline(always)]
     pub async fn set_free(&self) -> Result<()> {
         self.all_past(word(self.op.wrapping_sub(self.team.config().sets as u32 - 1), 0)).await

@@ -150,7 +150,7 @@ fn leads(team: &Team, op: u32) -> [bool; 2] {
     let trail = &turn.queues.expect("there is one").trail;
     let config = team.config();
     let found = [
-        trail.has_short((op & (config.shorts - 1)) as usize),
+        trail.has_short((op & (u32::from(config.shorts) - 1)) as usize),
         trail.has_set((op as usize % config.sets) * (config.fragments / config.sets)),
     ];
     // Another operation, which writes nothing.
