@@ -26,7 +26,7 @@ line not awaited        | src/shm/turn/view.rs   | a_line_is_used_again_only_whe
 set not awaited         | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => config.sets,/_ => config.lines,/
 short slot not awaited  | src/shm/turn/view.rs   | a_short_slot_is_used_again_only_when_all_have_read_it | s/config.short => usize::from(config.shorts),/config.short => config.lines,/
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/{ LINE } else { SHORTEST }/{ LINE } else { LINE }/
-piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/match (step + 1).checked_sub(/match step.checked_sub(/
+piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/read(reader, before + 1)/read(reader, before)/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
 relaxed glance          | src/shm/turn/view.rs   | two_exchange_lines                              | s/reached(self.line(member).word.load(Ordering::Acquire)/reached(self.line(member).word.load(Ordering::Relaxed)/
 exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let want = if wants_set { usize::MAX }/let want = if wants_set { 0 }/

@@ -13,7 +13,7 @@ pub(super) const MAX_SETS: usize = 8;
 const CROWDED_LINES: usize = LINES;
 /// Short slots there: what is written lies in fewer pages and cache lines, which who has just got a core finds in its caches sooner. For what fits a small slot a writer may be ahead by as many operations as
 /// there are lines, since there it matters most.
-const CROWDED_SHORTS: u16 = 4;
+const CROWDED_SHORTS: u8 = 4;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
@@ -64,7 +64,9 @@ pub struct Config {
     /// Number of the first operation of each stream.
     pub first_op: u32,
     /// Short slots in use: a power of two, as many as sets at least, as lines at most.
-    pub shorts: u16,
+    pub shorts: u8,
+    /// Bytes of a set that are in use at a time where [that is best](crate::shm::turn::Turn::narrowed), as a power of two.
+    pub window: u8,
     /// Bytes of a small slot, of which there are as many as lines; 0: there are none. Made an eighth of [`short`](Config::short) where processes take turns on the cores, if that is a multiple of 64.
     pub small: u16,
 }
@@ -84,7 +86,8 @@ impl Default for Config {
             bypass_min: usize::MAX,
             waiting: Waiting::default(),
             first_op: 1,
-            shorts: MAX_SETS as u16,
+            shorts: MAX_SETS as u8,
+            window: 17,
             small: 0,
         }
     }

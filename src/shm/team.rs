@@ -121,7 +121,7 @@ impl Team {
             fragments: each * sets,
             sets,
             lines,
-            shorts: power(usize::from(config.shorts).clamp(sets, lines)) as u16,
+            shorts: power(usize::from(config.shorts).clamp(sets, lines)) as u8,
             small: if config.waiting.crowded && short.is_multiple_of(512) { short as u16 / 8 } else { 0 },
             short,
             ..config

@@ -85,12 +85,15 @@ impl<'t> Turn<'t> {
         self
     }
 
-    /// The same operation, where members take turns on the cores, with sets of at most so many `bytes`, but one fragment at least: what is read soon after it was written
-    /// is still in the cache. As [`widened`](Turn::widened): all members that use slots must do so.
+    /// The same operation with less of a set, [as much as is best](crate::shm::config::Config::window) but two fragments at least, where members take turns on the cores and are all within the call: where one or two read
+    /// what all others have, more would drive each other out of the caches before it is read. As [`widened`](Turn::widened): all members that use slots must do so.
     #[inline(always)]
-    pub fn narrowed(mut self, bytes: usize) -> Turn<'t> {
-        while self.shares_cores() && self.depth() > 1 && self.depth() as usize * self.fragment() > bytes {
-            self.view.narrow += 1;
+    pub fn narrowed(mut self) -> Turn<'t> {
+        if self.shares_cores() && self.is_blocking() {
+            let window = 1 << self.team.config().window;
+            while self.depth() > 2 && self.depth() as usize * self.fragment() > window {
+                self.view.narrow += 1;
+            }
         }
         self
     }

@@ -109,6 +109,7 @@ pub fn config(rng: &mut Rng) -> Config {
         short: [0, 100, 1000, 9999][rng.below(4)],
         shorts: [1, 2, 4, 8, 32][rng.below(5)],
         small: 0,
+        window: [0, 8, 10, 63][rng.below(4)],
         whole: [0, 200, 1 << 20][rng.below(3)],
         shared_work_min: [0, 200, usize::MAX][rng.below(3)],
         piece_min: [64, 128, 4096][rng.below(3)],

@@ -100,8 +100,13 @@ fn floats_agree_bitwise_for_every_size_and_root() {
             let float = |m: usize, i: usize| f32::from_ne_bytes(values(m)[4 * i..4 * i + 4].try_into().unwrap());
             let fold = |i| (0..size - 1).rev().fold(float(size - 1, i), |right, m| float(m, i) + right);
             let expected: Vec<u8> = (0..count).flat_map(|i| fold(i).to_ne_bytes()).collect();
-            for shared_work_min in [0, usize::MAX] {
-                let config = Config { fragment: 256, shared_work_min, ..Config::default() };
+            for (shared_work_min, crowded) in [(0, false), (usize::MAX, false), (0, true)] {
+                let mut config = Config { fragment: 256, shared_work_min, ..Config::default() };
+                if crowded {
+                    // So that there is a relay.
+                    config = Config { short: 0, whole: 0, window: 10, ..config };
+                    config.waiting.crowded = true;
+                }
                 let world = World::new(size, config);
                 let work = |team| {
                     let (values, expected) = (&values, &expected);

@@ -82,8 +82,8 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
     let lag = (turn.depth() / 2).min(pieces.steps);
     for step in 0..pieces.steps + lag {
         if step < pieces.steps {
-            if let Some(before) = (step + 1).checked_sub(turn.depth()) {
-                turn.read(0, before).await?;
+            if let Some(before) = step.checked_sub(turn.depth()) {
+                turn.read(0, before + 1).await?;
             }
             let (at, count) = pieces.get(step);
             let slot = turn.mine(turn.slot(me, step), count * size);

@@ -7,7 +7,7 @@
 use super::block::{Block, all_lengths, index, sum_lengths, transfer};
 use super::divided::{self, LOAN, Root};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
-use super::{WINDOW, address, announce, announced, expose, fetch, is_short};
+use super::{address, announce, announced, expose, fetch, is_short};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -41,7 +41,7 @@ pub fn send<S: Stream + ?Sized>(
     async move {
         let (me, len) = (turn.me(), own.len());
         if !is_short(&turn, len, zero_copy) {
-            return waits.long(move || send_long(turn.narrowed(WINDOW), root, own, zero_copy)).await;
+            return waits.long(move || send_long(turn.narrowed(), root, own, zero_copy)).await;
         }
         if len == 0 {
             turn.finish();
@@ -111,7 +111,7 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
     async move {
         let me = turn.me();
         if !all_lengths(all, turn.others(), |len| is_short(&turn, len, zero_copy)) {
-            return waits.long(move || receive_long(turn.narrowed(WINDOW), own, all, zero_copy)).await;
+            return waits.long(move || receive_long(turn.narrowed(), own, all, zero_copy)).await;
         }
         own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)))?;
         for member in turn.others() {

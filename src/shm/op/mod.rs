@@ -43,9 +43,6 @@ use crate::sync::shared::{will_read, will_write};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// Bytes of a set that are in use at a time, where members take turns on the cores and one or two of them read what all others have, in [`reduce`] and [`gather`]: more would drive each other out of the caches before they are read.
-const WINDOW: usize = 128 << 10;
-
 /// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in a line), another way is wanted.
 #[inline(always)]
 fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores less than 64 KiB as a whole in the sets. Of more, the others copy fragments to their slots and the root combines
 //! them directly from there; with more than two members and enough bytes, each member combines a part of every fragment ([`shared`]) and
-//! the root collects the parts, or, where they take turns, one of them combines what half of them have ([`relayed`]).
+//! the root collects the parts, or, where they take turns in a blocking call, one of them combines what half of them have ([`relayed`]).
 
 use super::combine::{Combine, fold};
 use super::{all_wrote, all_wrote_room, is_short, relayed, shared};
@@ -27,7 +27,8 @@ pub fn reduce<C: Combine>(
         let config = turn.team().config();
         let shares_work = match turn.size() {
             ..=2 => usize::MAX,
-            _ if turn.shares_cores() => config.whole,
+            _ if turn.shares_cores() && turn.is_blocking() => config.whole,
+            _ if turn.shares_cores() => usize::MAX,
             _ => config.shared_work_min,
         };
         if !is_short(&turn, bytes, shares_work) {
@@ -83,8 +84,8 @@ async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> 
     let pieces = Pieces::one_way(&turn, op, input.len())?;
     turn.set_free().await?;
     for step in 0..pieces.steps {
-        if let Some(before) = (step + 1).checked_sub(turn.depth()) {
-            turn.read(root, before).await?;
+        if let Some(before) = step.checked_sub(turn.depth()) {
+            turn.read(root, before + 1).await?;
         }
         let (at, count) = pieces.get(step);
         let (slot, bytes) = (turn.slot(turn.me(), step), count * op.size());

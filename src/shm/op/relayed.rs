@@ -1,10 +1,9 @@
-//! Reduction to a root where members take turns on the cores, of what is long: one of the upper half of the members, the relay, combines what that half has,
-//! and the root the rest.
+//! Reduction to a root where members take turns on the cores and are all within the call, of what is long: one of the upper half of the members, the relay, combines what that half has,
+//! and the root the rest. (A relay that computes after a nonblocking call would keep the root waiting.)
 //!
 //! The expression is the same as if the root combined everything: x₀ ⊕ (x₁ ⊕ (… ⊕ s)), s being what the relay makes of the upper half. Nor is more copied, since the relay would have to
 //! copy its operand in any case. But two cores work at a time, the relay piece by piece ahead of the root.
 
-use super::WINDOW;
 use super::combine::{Combine, fold};
 use super::reduce::{Pieces, must_set_aside_among};
 use crate::endpoint::{Result, Span};
@@ -37,7 +36,7 @@ impl Roles {
 
 /// Combines `input` of all members, three or more, in `output` of `root`.
 pub(super) async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
-    let turn = turn.narrowed(WINDOW);
+    let turn = turn.narrowed();
     let (me, roles) = (turn.me(), Roles::new(turn.size(), root));
     let pieces = Pieces::new(&turn, op, input.len())?;
     let writer = Writer { turn: &turn, pieces, size: op.size(), input };
@@ -66,8 +65,8 @@ struct Writer<'w, 't> {
 impl Writer<'_, '_> {
     /// Waits until the caller may write the slot of `step`, which `reader` reads.
     async fn free(&self, reader: Member, step: u32) -> Result<()> {
-        match (step + 1).checked_sub(self.turn.depth()) {
-            Some(before) => self.turn.read(reader, before).await.map(drop),
+        match step.checked_sub(self.turn.depth()) {
+            Some(before) => self.turn.read(reader, before + 1).await.map(drop),
             None => Ok(()),
         }
     }
@@ -130,6 +129,8 @@ async fn receive<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C, outp
         for member in (0..half).chain([relay]).filter(|&m| m != me) {
             turn.wrote(member, step + 1).await?;
         }
+        // Those whom the relay has waited for, too.
+        turn.met();
         let (at, count) = pieces.get(step);
         let mut own = input.ptr().wrapping_add(at).cast_const();
         if aside {

@@ -159,9 +159,9 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span
     let mut aside: Vec<u128> = Vec::new();
     for step in 0..steps {
         if let Some(parent) = tree.parent()
-            && let Some(before) = (step + 1).checked_sub(turn.depth())
+            && let Some(before) = step.checked_sub(turn.depth())
         {
-            turn.read(parent, before).await?;
+            turn.read(parent, before + 1).await?;
         }
         for child in tree.children() {
             turn.wrote(child, step + 1).await?;
