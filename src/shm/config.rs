@@ -52,7 +52,7 @@ pub struct Config {
     pub fragments: usize,
     /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8.
     pub sets: usize,
-    /// Reductions share the work from so many bytes on; those to a root only among more than two members.
+    /// Reductions share the work from so many bytes on; those to a root only among more than two members, and not where processes take turns on the cores (src/shm/op/relayed.rs).
     pub shared_work_min: usize,
     /// The shortest piece of a message that goes one way, unless a fragment is shorter; a multiple of 64.
     pub piece_min: usize,

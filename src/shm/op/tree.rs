@@ -73,7 +73,7 @@ pub fn suits_bcast(team: &Team, bytes: usize, zero_copy: usize) -> bool {
     bytes < zero_copy || !team.memory().zero_copy()
 }
 
-/// Whether so many bytes are combined along a tree: of longer ones all members combine a part. The same on all members.
+/// Whether so many bytes are combined along a tree: of longer ones all members combine a part, as a rule. The same on all members.
 pub fn suits_reduction(team: &Team, bytes: usize) -> bool {
     bytes < team.config().shared_work_min
 }
