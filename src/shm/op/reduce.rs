@@ -80,6 +80,20 @@ pub(super) fn must_set_aside_among(operands: usize, me: usize, input: Span, outp
     input.ptr() == output.ptr() && me + 2 < operands
 }
 
+/// Where the root's own piece of `bytes` is to be read from: where it lies, or, if it must be [set aside](must_set_aside), the caller's slot of `step`.
+///
+/// # Safety
+/// There are so many bytes at `from`. If they are set aside, the slot is free, holds them, and nobody else reads it.
+pub(super) unsafe fn roots_own(turn: &Turn<'_>, step: u32, from: *const u8, bytes: usize, aside: bool) -> *const u8 {
+    if !aside {
+        return from;
+    }
+    let room = turn.slot(turn.me(), step);
+    // SAFETY: by the caller's promise.
+    unsafe { copy::write(room, from, bytes) };
+    room
+}
+
 async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> Result<()> {
     let pieces = Pieces::one_way(&turn, op, input.len())?;
     turn.set_free().await?;
@@ -107,13 +121,8 @@ async fn receive<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) 
     for step in 0..pieces.steps {
         all_wrote(&turn, step + 1).await?;
         let (at, count) = pieces.get(step);
-        let mut own = input.ptr().wrapping_add(at).cast_const();
-        if aside {
-            let room = turn.slot(me, step);
-            // SAFETY: the set is free, and nobody reads the root's.
-            unsafe { copy::write(room, own, count * op.size()) };
-            own = room;
-        }
+        // SAFETY: the input has such a piece, and the set is free where it is needed.
+        let own = unsafe { roots_own(&turn, step, input.ptr().wrapping_add(at), count * op.size(), aside) };
         let operand = |m| if m == me { own } else { turn.slot(m, step).cast_const() };
         // SAFETY: published; the output is no operand but one that may be.
         unsafe { fold(op, members, count, operand, output.ptr().wrapping_add(at)) };

@@ -5,7 +5,7 @@
 //! copy its operand in any case. But two cores work at a time, the relay piece by piece ahead of the root.
 
 use super::combine::{Combine, fold};
-use super::reduce::{Pieces, must_set_aside_among};
+use super::reduce::{Pieces, must_set_aside_among, roots_own};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -132,13 +132,8 @@ async fn receive<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C, outp
         // Those whom the relay has waited for, too.
         turn.met();
         let (at, count) = pieces.get(step);
-        let mut own = input.ptr().wrapping_add(at).cast_const();
-        if aside {
-            let room = turn.slot(me, step);
-            // SAFETY: the set is free, and nobody reads the root's.
-            unsafe { copy::write(room, own, count * op.size()) };
-            own = room;
-        }
+        // SAFETY: the input has such a piece, and the set is free where it is needed.
+        let own = unsafe { roots_own(turn, step, input.ptr().wrapping_add(at), count * op.size(), aside) };
         let operand = |i: usize| match i {
             _ if i == half => turn.slot(relay, step).cast_const(),
             _ if i == me => own,

@@ -149,8 +149,7 @@ impl<'t> View<'t> {
     pub fn room_taken(&self, len: usize) -> Option<impl Future<Output = Result<()>>> {
         let config = self.team.config();
         let rooms = match len {
-            ..=LINE => config.lines,
-            _ if len <= usize::from(config.small) => config.lines,
+            _ if len <= LINE.max(usize::from(config.small)) => config.lines,
             _ if len <= config.short => usize::from(config.shorts),
             _ => config.sets,
         };
