@@ -1,4 +1,4 @@
-//! The models.
+//! The models of operations: in one file, though a long one, since all are told in the same few words (`config`, `needs`, `model`, `block_on`), and `ci/test-loom.sh` names them.
 
 use super::memory::{Modelled, Needs};
 use coll_rust::endpoint::{Error, Result, Span};
@@ -211,17 +211,25 @@ impl Combine for Xor {
     }
 }
 
-fn allreduce(team: &Team, count: usize) -> Result<()> {
+/// To `root`, or to all.
+fn reduce(team: &Team, root: Option<usize>, count: usize) -> Result<()> {
     let mut input = vec![1_u64 << team.me(); count];
     let mut output = vec![0_u64; count];
     let span = |data: &mut Vec<u64>| Span::new(data.as_mut_ptr().cast(), count, 8);
     let (from, to) = (span(&mut input), span(&mut output));
     block_on(team, async {
         let turn = team.open(0, 0, count > 7).await?.expect("memory");
-        op::allreduce::allreduce(turn, &Xor, from, to, usize::MAX).await
+        match root {
+            Some(root) => op::reduce::reduce(turn, root, &Xor, from, to).await,
+            None => op::allreduce::allreduce(turn, &Xor, from, to, usize::MAX).await,
+        }
     })?;
-    assert_eq!(output, vec![(1 << team.size()) - 1; count]);
+    assert!(root.is_some_and(|root| root != team.me()) || output == vec![(1 << team.size()) - 1; count]);
     Ok(())
+}
+
+fn allreduce(team: &Team, count: usize) -> Result<()> {
+    reduce(team, None, count)
 }
 
 #[test]
@@ -242,32 +250,19 @@ fn the_work_is_shared() {
     model(needs, config, 1, |team| allreduce(team, 9).unwrap());
 }
 
-fn reduce(team: &Team, root: usize, count: usize) {
-    let mut input = vec![1_u64 << team.me(); count];
-    let mut output = vec![0_u64; count];
-    let span = |data: &mut Vec<u64>| Span::new(data.as_mut_ptr().cast(), count, 8);
-    let (from, to) = (span(&mut input), span(&mut output));
-    block_on(team, async {
-        let turn = team.open(0, 0, count > 7).await?.expect("memory");
-        op::reduce::reduce(turn, root, &Xor, from, to).await
-    })
-    .unwrap();
-    assert!(team.me() != root || output == vec![(1 << team.size()) - 1; count]);
-}
-
 #[test]
 fn a_relay_combines_half() {
     let mut config = config(1, 1, Mode::Yield);
     config.waiting.crowded = true;
     // Three pieces of 48 elements in one slot.
-    model(needs(&config, 3, true), config, 1, |team| reduce(team, 0, 144));
+    model(needs(&config, 3, true), config, 1, |team| reduce(team, Some(0), 144).unwrap());
 }
 
 #[test]
 fn a_relay_reads_what_the_root_has() {
     let mut config = config(1, 1, Mode::Yield);
     config.waiting.crowded = true;
-    model(needs(&config, 3, true), config, 1, |team| reduce(team, 1, 96));
+    model(needs(&config, 3, true), config, 1, |team| reduce(team, Some(1), 96).unwrap());
 }
 
 /// Member `root` has blocks of `len` bytes for all.
