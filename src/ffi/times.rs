@@ -38,11 +38,11 @@ pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option
     let number = way.number()?;
     let known = measured.filter(|_| cores == Cores::Own);
     let otherwise = match cores {
-        Cores::Own => Thresholds::UNKNOWN,
-        Cores::Lent => Thresholds::LENT,
+        Cores::Own => Thresholds::UNKNOWN.into(),
+        Cores::Lent => Thresholds::LENT.into(),
         Cores::Shared => Thresholds::crowded(team.size()),
     };
-    team.set_thresholds(known.map_or(otherwise.into(), |rates| rates.thresholds(team.size())));
+    team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(team.size())));
     if let Some(rates) = known {
         let _ = MEASURED[number].set(rates);
     }

@@ -31,6 +31,8 @@ const LONG: usize = 128 << 10;
 /// among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5 to 15 %; where they are slow, an Alltoall through the queue takes up to a third longer from 256 KiB on among four,
 /// from 128 KiB on among eight, and more than other libraries take, and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never bad.
 const CROWDED_SCATTER: usize = 16 << 20;
+/// In blocking operations members of a scatter [choose](op::dealt::may_choose) whether to read, from so many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
+const CROWDED_CHOICE: usize = 2 << 20;
 /// See there.
 const CROWDED_ALLTOALL: usize = 4 << 20;
 /// Shorter blocks are not read there.
@@ -102,9 +104,12 @@ impl Thresholds {
         Thresholds { scatter: CROWDED_LEAST, alltoall: CROWDED_LEAST, ..Thresholds::all(usize::MAX) };
     /// The same where they take turns. There who lends its memory has to wait until the others have had their turns, and what is shorter is
     /// sooner copied twice, while it fits the caches.
-    pub fn crowded(members: usize) -> Thresholds {
-        let from = |bytes: usize| (bytes / members.pow(2)).max(CROWDED_LEAST);
-        Thresholds { scatter: from(CROWDED_SCATTER), alltoall: from(CROWDED_ALLTOALL), ..Thresholds::all(usize::MAX) }
+    pub fn crowded(members: usize) -> ByMode {
+        let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
+        let alltoall = from(CROWDED_ALLTOALL, members.pow(2));
+        let of = |scatter| Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
+        let others = from(CROWDED_SCATTER, members.pow(2));
+        ByMode { blocking: of(others.min(from(CROWDED_CHOICE, members))), others: of(others) }
     }
 
     /// The same for all operations.
@@ -265,11 +270,17 @@ mod tests {
 
     #[test]
     fn the_more_take_turns_the_shorter_is_what_they_read() {
-        for (members, scatter, alltoall) in [(2, 4 << 20, 1 << 20), (4, 1 << 20, 256 << 10), (8, 256 << 10, 128 << 10)]
+        const KIB: usize = 1 << 10;
+        for (members, blocking, others, alltoall) in
+            [(2, 1024, 4096, 1024), (4, 512, 1024, 256), (8, 256, 256, 128), (16, 128, 128, 128)]
         {
-            let expected = Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
-            assert_eq!(Thresholds::crowded(members), expected);
+            let of = |scatter: usize| Thresholds {
+                scatter: scatter * KIB,
+                alltoall: alltoall * KIB,
+                ..Thresholds::all(usize::MAX)
+            };
+            assert_eq!(Thresholds::crowded(members), ByMode { blocking: of(blocking), others: of(others) });
         }
-        assert_eq!(Thresholds::crowded(64), Thresholds::LENT);
+        assert_eq!(Thresholds::crowded(64), Thresholds::LENT.into());
     }
 }

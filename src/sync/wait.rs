@@ -82,8 +82,9 @@ pub enum Pause {
     Sleep,
 }
 
-/// Vain polls of an `auto` wait that yield before one sleeps: about 70 µs, if each lets another process in.
-const YIELDS: u32 = 100;
+/// Vain polls of an `auto` wait that yield before one sleeps: some 250 µs where nobody else wants the core, several times as long if each lets another process in. To sleep and to be woken takes 30 µs and more
+/// under a hypervisor, and whoever has lent its memory waits for as long as others copy: with 100, a Scatter of 1 MiB of four processes on two cores took 10 % longer.
+const YIELDS: u32 = 1000;
 /// Vain polls of a `block` wait that do nothing before one sleeps.
 const LOOKS: u32 = 2;
 /// Looks within one poll where the awaited process may need this core: a fraction of what giving it away costs.
@@ -231,10 +232,10 @@ mod tests {
             for (crowded, yields) in [(false, false), (false, true), (true, false), (true, true)] {
                 let waiting = Waiting { mode, crowded, yields, spin: 0 };
                 let [mut alone, mut before] = [Patience::default(); 2];
-                let after_long =
-                    Patience { vain: 1000, here: 1000 }.next_before_progress(&Waiting { yields: false, ..waiting });
+                let after_long = Patience { vain: 2 * YIELDS, here: 2 * YIELDS }
+                    .next_before_progress(&Waiting { yields: false, ..waiting });
                 assert_eq!(after_long == Pause::Yield, waiting.gives_core_away(), "{waiting:?}");
-                for _ in 0..300 {
+                for _ in 0..YIELDS + 200 {
                     // As many polls are told to give the core away, one by one, if progress is not due.
                     let (mut told, mut other) = (alone.only_yields(&waiting), alone);
                     while !other.is_progress_due(&waiting) && other.next(&waiting) == Pause::Yield {
@@ -278,7 +279,7 @@ mod tests {
                 let mut patience = Patience::default();
                 let mut slept = false;
                 let mut idle = 0;
-                for _ in 0..1000 {
+                for _ in 0..2 * YIELDS {
                     let due = patience.is_progress_due(&waiting);
                     let pause = patience.next(&waiting);
                     idle = if due { 0 } else { idle + 1 };

@@ -267,19 +267,41 @@ fn a_relay_reads_what_the_root_has() {
 
 /// Member `root` has blocks of `len` bytes for all.
 fn scatter(team: &Team, root: usize, len: usize) {
+    scatter_by(team, root, len, usize::MAX);
+}
+
+/// From `limit` bytes on members may read their blocks.
+fn scatter_by(team: &Team, root: usize, len: usize, limit: usize) {
     let block = |member: usize| vec![(root * 8 + member + 1) as u8; len];
     let own = SimStream::direct(&vec![0; len]);
     block_on(team, async {
         let turn = team.open(0, 0, true).await?.expect("memory");
         if team.me() == root {
             let all = SimBlocks::run(&(0..team.size()).map(block).collect::<Vec<_>>());
-            op::scatter::send(turn, &all, Some(&own), usize::MAX).await
+            op::scatter::send(turn, &all, Some(&own), limit).await
         } else {
-            op::scatter::receive(turn, root, &own, usize::MAX).await
+            op::scatter::receive(turn, root, &own, limit).await
         }
     })
     .unwrap();
     assert_eq!(own.contents(), block(team.me()));
+}
+
+#[test]
+fn a_member_takes_what_is_dealt_or_asks() {
+    let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
+    config.waiting.crowded = true;
+    // It tries to read its block if that has not come, cannot, and asks for it: the answer comes where the block was dealt.
+    let needs = Needs { grain: 128, secret: true, ..needs(&config, 2, true) };
+    model(needs, config, 1, |team| scatter_by(team, 0, 100, 1));
+}
+
+#[test]
+fn an_answer_waits_for_those_who_take_what_is_dealt() {
+    let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
+    config.waiting.crowded = true;
+    let needs = Needs { grain: 128, secret: true, ..needs(&config, 3, true) };
+    model(needs, config, 1, |team| scatter_by(team, 0, 100, 1));
 }
 
 #[test]

@@ -12,7 +12,9 @@ use crate::shm::copy;
 use crate::shm::layout::SHARE_ALIGN;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use std::future::poll_fn;
 use std::ops::Range;
+use std::task::Poll;
 
 /// Bytes of a note: an address to read the block at, or 0; where the first portion lies in the ring; its number.
 const NOTE: usize = 24;
@@ -108,7 +110,8 @@ impl Dealer {
     }
 }
 
-/// As the root, whose line and set are free, writes the notes to all members whose blocks are not short. `address(i)`: where member i may read its block, or 0.
+/// As the root, whose line and set are free, writes the notes to all members whose blocks are not short. `address(i)`: where member i may read its block, or 0; then it is
+/// not dealt, unless members [choose](may_choose).
 pub(super) fn tell<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     rooms: &Rooms,
@@ -120,7 +123,7 @@ pub(super) fn tell<B: Blocks + ?Sized>(
     for member in turn.others().filter(|&m| !rooms.hold(all.len(m))) {
         let (note, len, address) = (note(turn, turn.me(), member), all.len(member), address(member));
         write_note(note, address, ring.place(dealer.at, ring.portion(len, 0).len()).start, dealer.count);
-        if address == 0 {
+        if address == 0 || may_choose(turn) {
             for k in 0..ring.portions(len) {
                 dealer.next(ring.portion(len, k).len());
             }
@@ -129,7 +132,24 @@ pub(super) fn tell<B: Blocks + ?Sized>(
     turn.steps(dealer.count + 2).map(drop)
 }
 
-/// As the root, gives every member its block, if it is neither short nor `away`: those for which there was no address.
+/// Whether a member that may read its block takes what is there first, the same for all members. Who has a core while its block has not come reads it at once, and says so; the root
+/// goes on with the blocks of those who have not said so: some wait for a core, while the root has one. That both move a block takes time, but does no harm: the member alone chooses, and the root waits
+/// for it in the end.
+pub(super) fn may_choose(turn: &Turn<'_>) -> bool {
+    is_wanted(turn) && turn.is_crowded()
+}
+
+/// Gives others the core once, as far as the system likes.
+pub(super) async fn give_way() {
+    let mut gave = false;
+    poll_fn(|_| match std::mem::replace(&mut gave, true) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await
+}
+
+/// As the root, gives every member its block, if it is neither short nor `away`, and the member has not [left](crate::shm::turn::View::leave_queues): it reads its block elsewhere.
 pub(super) async fn send<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     rooms: &Rooms,
@@ -144,6 +164,9 @@ pub(super) async fn send<B: Blocks + ?Sized>(
         for k in 0..ring.portions(len) {
             let part = ring.portion(len, k);
             let place = dealer.next(part.len());
+            if turn.has_left(member) {
+                continue;
+            }
             while let Some(i) = given.iter().position(|g| g.place.start < place.end && place.start < g.place.end) {
                 let before = given.swap_remove(i);
                 turn.read(before.reader, before.read).await?;
@@ -220,6 +243,12 @@ pub(super) fn told(turn: &Turn<'_>, root: Member, len: usize) -> Result<(usize, 
     let (at, count) = (get(note.wrapping_add(8)) as usize, get(note.wrapping_add(16)) as usize);
     // Where the program is wrong, and the block short on the other side, these are anything.
     Ok((at.min(Ring::of(turn).bytes - len), turn.steps(count.saturating_add(2))?))
+}
+
+/// Whether the first portion of the caller's block has come: told with step 1.
+pub(super) fn has_come(turn: &Turn<'_>, root: Member) -> Result<bool> {
+    let count = get(note(turn, root, turn.me()).wrapping_add(16)) as usize;
+    Ok(turn.wrote(root, turn.steps(count.saturating_add(2))?).late().is_none())
 }
 
 /// Whether a block of `len` bytes comes in one portion.

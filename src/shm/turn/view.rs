@@ -2,7 +2,7 @@
 
 use super::trail::SOON;
 use crate::endpoint::{Error, Result};
-use crate::shm::layout::{LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
+use crate::shm::layout::{ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
 use crate::shm::team::{At, Queues, Stream, Team};
@@ -217,6 +217,12 @@ impl<'t> View<'t> {
         word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX)
     }
 
+    /// Whether all members are in the call, and share cores: then whoever has one does what is to be done next, be it another one's part.
+    #[inline(always)]
+    pub fn is_crowded(&self) -> bool {
+        self.shares_cores() && self.blocking
+    }
+
     /// Waits until a member has published the steps before `step`.
     #[inline(always)]
     pub fn wrote(&self, member: Member, step: u32) -> Reach<'t> {
@@ -228,6 +234,17 @@ impl<'t> View<'t> {
     pub fn has_written(&self, member: Member) -> bool {
         // SYNC(wrote): acquires the contents.
         reached(self.line(member).word.load(Ordering::Acquire), word(self.op, 1))
+    }
+
+    /// Says that the caller wants nothing of others' queues any more in this operation, as it gets what it needs elsewhere.
+    pub fn leave_queues(&self) {
+        self.acknowledge(ELSEWHERE);
+    }
+
+    /// Whether a member is known to [want nothing more](View::leave_queues) of the caller's queue: a look.
+    pub fn has_left(&self, member: Member) -> bool {
+        // SYNC(read): as in `Reach::look`.
+        reached(self.control(member).read.word.load(Ordering::Acquire), word(self.op, ELSEWHERE))
     }
 
     /// Says that the caller is through with the steps before `step`.
