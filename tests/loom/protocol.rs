@@ -297,11 +297,15 @@ fn a_member_takes_what_is_dealt_or_asks() {
 }
 
 #[test]
-fn an_answer_waits_for_those_who_take_what_is_dealt() {
+fn a_member_leaves_between_portions() {
     let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
     config.waiting.crowded = true;
-    let needs = Needs { grain: 128, secret: true, ..needs(&config, 3, true) };
-    model(needs, config, 1, |team| scatter_by(team, 0, 100, 1));
+    // Three portions in a ring of two, and another operation in the same set.
+    let needs = Needs { grain: 128, secret: true, ..needs(&config, 2, true) };
+    model(needs, config, 1, |team| {
+        scatter_by(team, 0, 300, 1);
+        scatter_by(team, 0, 100, 1);
+    });
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Scatter where members take turns on the cores: each member's block goes to it as a whole, so that one turn is enough for it.
 //!
 //! The set is a ring. The root writes the blocks one after the other, longer ones in portions of about half the ring, and waits for readers only where their portions
-//! stand in the way. (So one who does not read its long block keeps those after it waiting.) In the root's short slot each member finds where its first portion lies, and its number.
+//! stand in the way. (So one who does not read its long block keeps those after it waiting, unless members [choose](may_choose).) In the root's short slot each member finds where its first portion lies, and its number.
 //! Those notes, and all that is short, are published as step 1, portion i, from 0, as step i + 2. A member's progress as a reader counts its own portions. Where the ring holds all blocks at once, each
 //! in one portion, the root writes them and is through ([`send_all`]): with four members, of equal blocks and built-in sizes, that is so up to some 170 KiB, with eight up to 73 KiB.
 
 use super::block::{Block, Rooms, Shares};
+use super::lent::get_part;
 use super::{get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
@@ -16,8 +17,8 @@ use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
 
-/// Bytes of a note: an address to read the block at, or 0; where the first portion lies in the ring; its number.
-const NOTE: usize = 24;
+/// Bytes of a note: an address to read the block at, or 0; where the first portion lies in the ring; its number; bytes of the block.
+const NOTE: usize = 32;
 
 /// Bytes that are worth being published before the next block is there; no more than a quarter of the ring.
 const WORTH: usize = 8 << 10;
@@ -34,10 +35,11 @@ fn note(turn: &Turn<'_>, root: Member, member: Member) -> *mut u8 {
 
 /// Writes one.
 #[inline(always)]
-fn write_note(note: *mut u8, address: u64, place: usize, number: usize) {
+fn write_note(note: *mut u8, address: u64, place: usize, number: usize, len: usize) {
     put(note, address);
     put(note.wrapping_add(8), place as u64);
     put(note.wrapping_add(16), number as u64);
+    put(note.wrapping_add(24), len as u64);
 }
 
 /// Whether this is the way, the same for all members.
@@ -122,7 +124,7 @@ pub(super) fn tell<B: Blocks + ?Sized>(
     let ring = dealer.ring;
     for member in turn.others().filter(|&m| !rooms.hold(all.len(m))) {
         let (note, len, address) = (note(turn, turn.me(), member), all.len(member), address(member));
-        write_note(note, address, ring.place(dealer.at, ring.portion(len, 0).len()).start, dealer.count);
+        write_note(note, address, ring.place(dealer.at, ring.portion(len, 0).len()).start, dealer.count, len);
         if address == 0 || may_choose(turn) {
             for k in 0..ring.portions(len) {
                 dealer.next(ring.portion(len, k).len());
@@ -132,8 +134,8 @@ pub(super) fn tell<B: Blocks + ?Sized>(
     turn.steps(dealer.count + 2).map(drop)
 }
 
-/// Whether a member that may read its block takes what is there first, the same for all members. Who has a core while its block has not come reads it at once, and says so; the root
-/// goes on with the blocks of those who have not said so: some wait for a core, while the root has one. That both move a block takes time, but does no harm: the member alone chooses, and the root waits
+/// Whether a member that may read its block takes what is there first, the same for all members. Who has a core reads at once what has not come yet of its block, and says so; the root
+/// goes on with the blocks of those who have not said so: some wait for a core, while the root has one. That both move a portion takes time, but does no harm: the member alone chooses, and the root waits
 /// for it in the end.
 pub(super) fn may_choose(turn: &Turn<'_>) -> bool {
     is_wanted(turn) && turn.is_crowded()
@@ -149,7 +151,7 @@ pub(super) async fn give_way() {
     .await
 }
 
-/// As the root, gives every member its block, if it is neither short nor `away`, and the member has not [left](crate::shm::turn::View::leave_queues): it reads its block elsewhere.
+/// As the root, gives every member its block, if it is neither short nor `away`, portion by portion, until the member [reads the rest where it lies](crate::shm::turn::View::leave_queues).
 pub(super) async fn send<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     rooms: &Rooms,
@@ -211,7 +213,7 @@ pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B
             unsafe { copy::pack(&Block::new(all, member), 0, len, turn.mine(rooms.at(&turn, member, len), len)) }?;
         } else {
             let number = dealer.count;
-            write_note(note(&turn, me, member), 0, dealer.next(len).start, number);
+            write_note(note(&turn, me, member), 0, dealer.next(len).start, number, len);
         }
     }
     let set = turn.slot(me, 0);
@@ -245,12 +247,6 @@ pub(super) fn told(turn: &Turn<'_>, root: Member, len: usize) -> Result<(usize, 
     Ok((at.min(Ring::of(turn).bytes - len), turn.steps(count.saturating_add(2))?))
 }
 
-/// Whether the first portion of the caller's block has come: told with step 1.
-pub(super) fn has_come(turn: &Turn<'_>, root: Member) -> Result<bool> {
-    let count = get(note(turn, root, turn.me()).wrapping_add(16)) as usize;
-    Ok(turn.wrote(root, turn.steps(count.saturating_add(2))?).late().is_none())
-}
-
 /// Whether a block of `len` bytes comes in one portion.
 #[inline(always)]
 pub(super) fn is_one(turn: &Turn<'_>, len: usize) -> bool {
@@ -262,8 +258,14 @@ pub(super) fn address(turn: &Turn<'_>, root: Member) -> u64 {
     get(note(turn, root, turn.me()))
 }
 
-/// Receives the caller's block, which is neither short nor read elsewhere, from `root`.
-pub(super) async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S) -> Result<()> {
+/// Whether a member may [choose](may_choose) what the root has told with step 1 of its block of `len` bytes, which it may read there. Not where the root has another length, by an error of the program:
+/// then it takes what it would get, or what goes wrong, where there is no queue.
+pub(super) fn chooses(turn: &Turn<'_>, root: Member, len: usize) -> bool {
+    may_choose(turn) && get(note(turn, root, turn.me()).wrapping_add(24)) == len as u64
+}
+
+/// Receives the caller's block, which is not short, from `root`. `address`: where it may read from the first portion on that has not come yet; 0: nowhere.
+pub(super) async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, address: u64) -> Result<()> {
     let len = own.len();
     let bypass = turn.bypasses(turn.size() - 1, len);
     let note = note(&turn, root, turn.me());
@@ -276,7 +278,14 @@ pub(super) async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, ow
     for k in 0..portions {
         let part = ring.portion(len, k);
         let place = dealer.next(part.len());
-        turn.wrote(root, dealer.count as u32 + 1).await?;
+        let come = turn.wrote(root, dealer.count as u32 + 1);
+        if address == 0 {
+            come.await?;
+        } else if come.late().is_some() {
+            turn.leave_queues();
+            get_part(&turn, root, address, own, part.start..len).await?;
+            break;
+        }
         // SAFETY: published, and within the set.
         unsafe { copy::unpack(own, part.start, part.len(), turn.slot(root, 0).wrapping_add(place.start), bypass) }?;
         if k + 1 < portions {

@@ -132,14 +132,12 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn.publish(1);
     let keep = || own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
     let sent = match deals {
-        true if dealt::may_choose(&turn) && turn.others().any(|m| away(m) != 0) => match keep() {
-            Ok(()) => {
-                // Whoever waits for this core can read its block now.
-                dealt::give_way().await;
-                dealt::send(&turn, &plan.rooms, all, |_| false).await
-            }
-            failed => failed,
-        },
+        true if dealt::may_choose(&turn) && turn.others().any(|m| away(m) != 0) => {
+            let kept = keep();
+            // Whoever waits for this core can read its block now.
+            dealt::give_way().await;
+            dealt::send(&turn, &plan.rooms, all, |_| false).await.and(kept)
+        }
         // There is nothing to be read yet, as a rule.
         true => dealt::send(&turn, &plan.rooms, all, |m| away(m) != 0).await.and_then(|()| keep()),
         false => keep().and(send_rest(&turn, &plan, all, |m| away(m) != 0).await),
@@ -276,16 +274,16 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
         true => dealt::address(&turn, root),
         false => get(from),
     };
-    let chooses = deals && dealt::may_choose(&turn);
-    if away != 0 && !(chooses && dealt::has_come(&turn, root)?) {
-        if chooses {
+    if away != 0 && !(deals && dealt::chooses(&turn, root, len)) {
+        if deals {
+            // The root need not deal it.
             turn.leave_queues();
         }
         let middle = middle(&turn, len);
         return divided::receive(turn, root, away, own, middle).await;
     }
     if deals {
-        return dealt::receive(turn, root, own).await;
+        return dealt::receive(turn, root, own, away).await;
     }
     let bypass = turn.bypasses(turn.size() - 1, len);
     // SAFETY: published, and a share holds so much.

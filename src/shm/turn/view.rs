@@ -236,12 +236,12 @@ impl<'t> View<'t> {
         reached(self.line(member).word.load(Ordering::Acquire), word(self.op, 1))
     }
 
-    /// Says that the caller wants nothing of others' queues any more in this operation, as it gets what it needs elsewhere.
+    /// Says that the caller takes nothing more that is published for it in this operation, as it reads the rest where it lies (or [asks](super::asking) for it).
     pub fn leave_queues(&self) {
         self.acknowledge(ELSEWHERE);
     }
 
-    /// Whether a member is known to [want nothing more](View::leave_queues) of the caller's queue: a look.
+    /// Whether a member is known to [take nothing more](View::leave_queues) of what the caller publishes: a look.
     pub fn has_left(&self, member: Member) -> bool {
         // SYNC(read): as in `Reach::look`.
         reached(self.control(member).read.word.load(Ordering::Acquire), word(self.op, ELSEWHERE))
