@@ -1,15 +1,17 @@
 #!/bin/bash
-# Compares two states of the source in one job: the working copy as component "rust" with a commit as component "rusu", by
-# mpiperf compare --a rust --b rusu, call by call by turns. Differences of 1 or 2 % show in a few jobs, which no runs of
-# separate jobs show: where memory lies, and what else the machine does, changes from job to job, for both alike.
+# Compares two states of the source in one job: a commit, as component "rusu", with the working copy, as component "rust", by
+# mpiperf compare --a rusu --b rust, call by call by turns: below 1 the working copy is faster. Differences of 1 or 2 % show in
+# a few jobs, which no runs of separate jobs show: where memory lies, and what else the machine does, changes from job to job,
+# for both alike.
 #
 #   ci/compare-states.sh [--np N] [--jobs N] COMMIT OPERATION... [OPTIONS OF mpiperf compare]
 #
 #   --np N      processes (default: 4); more than there are cores are oversubscribed and yield
 #   --jobs N    so many jobs one after the other (default: 1)
-#   COMMIT      what to compare with: a commit, or a folder that holds another copy of the source
+#   COMMIT      what to compare with: a commit, or a folder (with a slash in its name) that holds another copy of the source
 #
 #   CARGO_TARGET_DIR    cargo's target folder (default: target)
+#   MPICC, MPIEXEC      compiler wrapper and launcher of the Open MPI to use (default: mpicc, mpiexec)
 #
 # Parameters differ in their prefix, coll_rust_ and coll_rusu_, so one state can also be compared with itself under other
 # parameters. The second one of two equal states takes about 1 % longer: it finds its code in fewer caches.
@@ -35,41 +37,48 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ $# -gt 1 ] || usage "what to compare with, and an operation"
-other=$1
-[ ! -d "$other" ] || other=$(cd "$other" && pwd)
+other=$1 folder=
+case $other in
+*/*) [ ! -d "$other" ] || folder=$(cd "$other" && pwd) ;;
+esac
 shift
-
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-target=${CARGO_TARGET_DIR:-$PWD/target}
+target=${CARGO_TARGET_DIR:-$(dirname "${BASH_SOURCE[0]}")/../target}
 mkdir -p "$target/states"
 target=$(cd "$target" && pwd)
 scratch=$target/states
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# With these both states would be one, or the tool an old one.
+unset COLL_RUST_STATICLIB COLL_RUST_SKIP_MPIPERF COLL_RUST_OUT
 
 # Their results lie in folders of their own: cargo takes for fresh what was built after its files were last written.
 rm -rf "$scratch/source"
 mkdir -p "$scratch/source"
-if [ -d "$other" ]; then
-    tar -C "$other" -cf - --exclude=./target --exclude=./.git . | tar -C "$scratch/source" -xf -
+if [ -n "$folder" ]; then
+    tar -C "$folder" -cf - --exclude=./target --exclude=./.git --exclude="$(basename "$target")" . \
+        | tar -C "$scratch/source" -xf -
 else
+    git rev-parse --quiet --verify "$other^{commit}" >/dev/null || usage "'$other' is neither a commit nor a folder"
     git archive "$other" | tar -C "$scratch/source" -xf -
 fi
-find "$scratch/source/src" "$scratch/source/ompi-glue" -type f -exec touch {} + -exec sed -i \
+find "$scratch/source" -type f -exec touch {} +
+find "$scratch/source/src" "$scratch/source/ompi-glue" -type f -exec sed -i \
     -e 's/libcoll_rust/libcoll-rust/g; s/coll_rust/coll_rusu/g; s/libcoll-rust/libcoll_rust/g' \
     -e 's/mca_component_name = "rust"/mca_component_name = "rusu"/' {} +
 sed -i 's/mca_coll_rust/mca_coll_rusu/g' "$scratch/source/ci/build.sh"
 CARGO_TARGET_DIR=$scratch/target COLL_RUST_SKIP_MPIPERF=1 bash "$scratch/source/ci/build.sh" "$scratch/rusu" >/dev/null
-CARGO_TARGET_DIR=$target bash ci/build.sh "$scratch/rust" >/dev/null
+CARGO_TARGET_DIR=$target COLL_RUST_SKIP_MPIPERF=1 bash ci/build.sh "$scratch/rust" >/dev/null
+mpiperf=$(CARGO_TARGET_DIR=$target ci/build-mpiperf.sh | tail -n 1)
 
 variables=$(COLL_RUST_OUT=$scratch/rust ci/env.sh)
 eval "$variables"
 export OMPI_MCA_mca_base_component_path=$scratch/rusu:$OMPI_MCA_mca_base_component_path
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-launch=(mpiexec --mca btl 'self,vader' -n "$np")
+launch=(timeout 3600 "${MPIEXEC:-mpiexec}" --mca btl 'self,vader' -n "$np")
 if [ "$np" -gt "$(nproc)" ]; then
     launch+=(--oversubscribe --mca mpi_yield_when_idle 1)
 else
     launch+=(--bind-to core)
 fi
 for _ in $(seq "$jobs"); do
-    "${launch[@]}" "$target/release/mpiperf" compare --a rust --b rusu "$@"
+    "${launch[@]}" "$mpiperf" compare --a rusu --b rust "$@"
 done

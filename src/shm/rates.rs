@@ -31,7 +31,7 @@ const LONG: usize = 128 << 10;
 /// among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5 to 15 %; where they are slow, an Alltoall through the queue takes up to a third longer from 256 KiB on among four,
 /// from 128 KiB on among eight, and more than other libraries take, and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never bad.
 const CROWDED_SCATTER: usize = 16 << 20;
-/// In blocking operations members of a scatter [choose](op::dealt::may_choose) whether to read, from so many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
+/// In blocking operations members of a scatter [choose](op::dealt::may_choose) whether to read, also from so many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
 const CROWDED_CHOICE: usize = 2 << 20;
 /// See there.
 const CROWDED_ALLTOALL: usize = 4 << 20;
