@@ -89,7 +89,7 @@ impl<'t> Turn<'t> {
     /// what all others have, more would drive each other out of the caches before it is read. As [`widened`](Turn::widened): all members that use slots must do so.
     #[inline(always)]
     pub fn narrowed(mut self) -> Turn<'t> {
-        if self.shares_cores() && self.is_blocking() {
+        if self.is_crowded() {
             let window = 1 << self.team.config().window;
             while self.depth() > 2 && self.depth() as usize * self.fragment() > window {
                 self.view.narrow += 1;

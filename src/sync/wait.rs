@@ -82,8 +82,8 @@ pub enum Pause {
     Sleep,
 }
 
-/// Vain polls of an `auto` wait that yield before one sleeps: some 250 µs where nobody else wants the core, several times as long if each lets another process in. To sleep and to be woken takes 30 µs and more
-/// under a hypervisor, and whoever has lent its memory waits for as long as others copy: with 100, a Scatter of 1 MiB of four processes on two cores took 10 % longer.
+/// Vain polls of an `auto` wait that yield before one sleeps. Whoever has lent its memory waits for as long as others copy, and to be woken takes longer than to come back from a yield: with 100,
+/// a Scatter of 1 MiB of four processes on two cores took 10 % longer (docs/measurements.md, "Two states in one job").
 const YIELDS: u32 = 1000;
 /// Vain polls of a `block` wait that do nothing before one sleeps.
 const LOOKS: u32 = 2;

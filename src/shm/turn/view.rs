@@ -217,7 +217,7 @@ impl<'t> View<'t> {
         word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX)
     }
 
-    /// Whether all members are in the call, and share cores: then whoever has one does what is to be done next, be it another one's part.
+    /// Whether all members are in the call, and share cores.
     #[inline(always)]
     pub fn is_crowded(&self) -> bool {
         self.shares_cores() && self.blocking
