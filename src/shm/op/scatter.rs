@@ -280,6 +280,8 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
             turn.leave_queues();
         }
         let middle = middle(&turn, len);
+        // Else it would acknowledge once more, an earlier step.
+        debug_assert!(!deals || middle == len, "nothing is divided where blocks are dealt");
         return divided::receive(turn, root, away, own, middle).await;
     }
     if deals {
