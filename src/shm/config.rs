@@ -5,6 +5,7 @@ use crate::sync::wait::Waiting;
 
 /// The most fragments of a set.
 pub const MAX_FRAGMENTS: usize = 64;
+const _: () = assert!(MAX_FRAGMENTS <= 1 << u8::BITS);
 /// The most sets of a queue, and the fewest lines: a set that is free implies a line that is free.
 pub(super) const MAX_SETS: usize = 8;
 /// Lines where up to 32 processes take turns on the cores: who has a core goes on for as many operations as it can, before the others have their turns. In a loop of short

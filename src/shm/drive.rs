@@ -64,13 +64,17 @@ pub fn drive<'t, T>(
     }
 }
 
-/// Waits for a word that has been looked at in vain: gives the core away and looks again, until the word has come, or more than that is due: progress, as after every eighth vain look, or a sleep.
+/// Waits for a word that has been looked at in vain: gives the core away, unless it pays to [look on](Reach::look_on), and looks again, until the word has come, or more than that is due: progress, as after every eighth vain look, or a sleep.
 /// `None`: go on with [`drive`]. Until then nobody looks whether members have failed, or whether messages are awaited.
 #[inline(always)]
 pub fn give_way(late: &Reach<'_>, team: &Team, mut around: impl Around, patience: &mut Patience) -> Option<u64> {
     patience.begin();
     let most = team.only_yields(patience);
     for polls in 1..=most {
+        if let Some(seen) = late.look_on() {
+            patience.gave_way(polls - 1);
+            return Some(seen);
+        }
         around.yield_now();
         if let Some(seen) = late.look() {
             patience.gave_way(polls);

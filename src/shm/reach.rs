@@ -15,6 +15,9 @@ pub(super) const PATIENCE: u32 = 2048;
 /// So many first looks of each blocking poll that brings no contents come without a pause between them: with pauses (25 ns) a Bcast of 8 to 64 B between two cores took 4 to 8 % longer.
 const HURRIED: u32 = 40;
 
+/// Looks, with a pause after each, that take about as long as to give the core away and to get it back (1 µs).
+const LOOKS_FOR_A_TURN: u32 = 40;
+
 /// Waits until a word has come to a target; then tells what it has come to.
 pub struct Reach<'t> {
     team: &'t Team,
@@ -29,6 +32,8 @@ pub struct Reach<'t> {
     /// It has been looked already, in vain.
     looked: bool,
     blocking: bool,
+    /// All wait for this member, and nobody for the caller.
+    from_root: bool,
     /// The failure of a third member does not matter.
     alone: bool,
 }
@@ -51,6 +56,7 @@ impl<'t> Reach<'t> {
             vain: 0,
             looked: false,
             blocking,
+            from_root: false,
             alone: false,
         }
     }
@@ -64,6 +70,29 @@ impl<'t> Reach<'t> {
     /// The failure of a third member shall not end it.
     pub(super) fn alone(self) -> Reach<'t> {
         Reach { alone: true, ..self }
+    }
+
+    /// All wait for this member, and nobody for the caller.
+    #[inline(always)]
+    pub fn from_root(self) -> Reach<'t> {
+        Reach { from_root: true, ..self }
+    }
+
+    /// Goes on looking for about as long as it takes to give the core away and to get it back, where [that may well be enough](Team::may_come_soon): what the word has come to, if it has.
+    #[inline(always)]
+    pub(super) fn look_on(&self) -> Option<u64> {
+        if !self.team.may_come_soon(self.member, self.word, self.target, self.from_root) {
+            return None;
+        }
+        for _ in 0..LOOKS_FOR_A_TURN {
+            // SYNC(wrote), SYNC(read): as in `look`.
+            let seen = self.word.load(Ordering::Acquire);
+            if reached(seen, self.target) {
+                return Some(seen);
+            }
+            std::hint::spin_loop();
+        }
+        None
     }
 
     /// Looks at once: `None` where the word has come so far, else what is left of the wait. As a rule nothing is, and then there is nothing to be kept

@@ -10,6 +10,7 @@
 //! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially consistent fences).
 
 mod at;
+mod places;
 mod waking;
 
 use crate::endpoint::{Error, Result};
@@ -23,12 +24,13 @@ use crate::shm::memory::{Member, Memory};
 use crate::shm::rates::{ByMode, Thresholds};
 use crate::shm::reach::Reach;
 use crate::shm::turn::{Trail, Turn};
+use crate::sync::here::Here;
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
 use smallvec::SmallVec;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
 use waking::Awaited;
 
 /// The caller's view of all members' controls of a stream.
@@ -81,11 +83,14 @@ pub struct Team {
     /// An operation of the caller has failed.
     failed: AtomicBool,
     may_sleep: bool,
+    /// Fragments of a set, less one: a power of two less one.
+    fragment_mask: u8,
     /// Bytes for each of the others in a line, and in a short slot, where they have something each.
     short_shares: [u16; 2],
     looks: u32,
-    /// Fragments of a set, less one: a power of two less one.
-    fragment_mask: u32,
+    here: Here,
+    /// What the caller has told the others of its core.
+    core: AtomicU16,
     /// Of all members, for the first stream.
     controls: SmallVec<[At<StreamControl>; NEAR]>,
     first: Stream,
@@ -127,7 +132,7 @@ impl Team {
             ..config
         };
         let may_sleep = config.waiting.may_sleep() && size > 1;
-        let fragment_mask = each as u32 - 1;
+        let fragment_mask = (each - 1) as u8;
         let looks = config.waiting.looks();
         let team = Team {
             me,
@@ -139,6 +144,8 @@ impl Team {
             awaited: Awaited::default(),
             config,
             fragment_mask,
+            here: if config.waiting.crowded { Here::find() } else { Here::NOWHERE },
+            core: AtomicU16::new(0),
             share: share(fragment, size, 64),
             may_sleep,
             looks,
@@ -217,7 +224,7 @@ impl Team {
 
     #[inline(always)]
     pub(super) fn fragment_mask(&self) -> u32 {
-        self.fragment_mask
+        self.fragment_mask.into()
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@ pub mod cache;
 #[cfg(not(loom))]
 pub mod cores;
 pub mod futex;
+pub mod here;
 #[cfg(loom)]
 pub mod model;
 pub mod shared;

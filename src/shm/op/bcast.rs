@@ -45,7 +45,7 @@ pub fn bcast_by<S: Stream + ?Sized>(
                 turn.publish_and_finish(1);
             }
             (true, false) => {
-                if let Some(late) = turn.wrote_room(root, len).late() {
+                if let Some(late) = turn.wrote_room(root, len).from_root().late() {
                     waits.reach(late).await?;
                 }
                 // SAFETY: published, and they fit.

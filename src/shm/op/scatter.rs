@@ -234,11 +234,11 @@ pub fn receive<S: Stream + ?Sized>(
         let rooms = Rooms::new(turn.team(), root, zero_copy);
         if !rooms.hold(len) {
             if len < zero_copy && dealt::is_wanted(&turn) && dealt::is_one(&turn, len) {
-                if let Some(late) = turn.wrote(root, 1).late() {
+                if let Some(late) = turn.wrote(root, 1).from_root().late() {
                     waits.reach(late).await?;
                 }
                 let (at, step) = dealt::told(&turn, root, len)?;
-                if let Some(late) = turn.wrote(root, step).late() {
+                if let Some(late) = turn.wrote(root, step).from_root().late() {
                     waits.reach(late).await?;
                 }
                 let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), turn.bypasses(turn.size() - 1, len));
@@ -250,7 +250,7 @@ pub fn receive<S: Stream + ?Sized>(
             return waits.long(move || receive_long(turn, root, own, zero_copy)).await;
         }
         if len > 0 {
-            if let Some(late) = turn.wrote_at(root, rooms.at(&turn, me, len), len).late() {
+            if let Some(late) = turn.wrote_at(root, rooms.at(&turn, me, len), len).from_root().late() {
                 waits.reach(late).await?;
             }
             // SAFETY: published, and a share holds so much.

@@ -37,6 +37,7 @@ impl Team {
         if !self.may_sleep {
             return;
         }
+        self.tell_core();
         let own = ptr::from_ref(self).cast::<u8>();
         (1..HEAD_LINES).for_each(|i| cache::bring(own.wrapping_add(i * 64)));
         // More would drive each other out: they lie alike in their pages.
