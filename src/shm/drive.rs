@@ -236,6 +236,21 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_another_core_keeps_its_own_a_little_longer() {
+        for (there, expected) in [(2, ""), (1, "y"), (0, "y")] {
+            let heap = Heap::new(2, usize::MAX, true);
+            let teams = [0, 1].map(|me| Team::new(heap.member(me), Config { waiting: CROWDED, ..Config::default() }));
+            teams[0].tell(1);
+            teams[1].tell(there);
+            let (word, record) = (SharedU64::new(5), Record::default());
+            // All wait for that one: so the word may lie anywhere. It has come since it was looked at.
+            let late = Reach::new(&teams[0], &word, 5, 1, true).from_root();
+            assert_eq!(give_way(&late, &teams[0], &record, &mut Patience::default()), Some(5));
+            assert_eq!(*record.letters.borrow(), expected, "core {there}");
+        }
+    }
+
+    #[test]
     fn what_others_wait_for_is_no_matter_of_the_next_poll() {
         assert_eq!(between(CROWDED, true, true, &[For::Message, For::Words(1), For::Message]), ["yh", "y", "yh"]);
         // But of this one's: as if it waited for messages itself, it leaves the core to progress, and would not sleep.

@@ -85,9 +85,7 @@ impl<'t> Reach<'t> {
             return None;
         }
         for _ in 0..LOOKS_FOR_A_TURN {
-            // SYNC(wrote), SYNC(read): as in `look`.
-            let seen = self.word.load(Ordering::Acquire);
-            if reached(seen, self.target) {
+            if let Some(seen) = self.come() {
                 return Some(seen);
             }
             std::hint::spin_loop();
@@ -105,6 +103,14 @@ impl<'t> Reach<'t> {
         }
     }
 
+    /// One look: what the word has come to, if it has.
+    #[inline(always)]
+    fn come(&self) -> Option<u64> {
+        // SYNC(wrote), SYNC(read): acquires what the owner did before it published.
+        let seen = self.word.load(Ordering::Acquire);
+        reached(seen, self.target).then_some(seen)
+    }
+
     /// Spins for a while: what the word has come to, if it has.
     #[inline(always)]
     pub(super) fn look(&self) -> Option<u64> {
@@ -115,9 +121,7 @@ impl<'t> Reach<'t> {
             if self.lines > 0 {
                 (0..self.lines).for_each(|i| cache::bring(self.first.wrapping_add(i as usize * 64)));
             }
-            // SYNC(wrote), SYNC(read): acquires what the owner did before it published.
-            let seen = self.word.load(Ordering::Acquire);
-            if reached(seen, self.target) {
+            if let Some(seen) = self.come() {
                 return Some(seen);
             }
             left -= 1;
