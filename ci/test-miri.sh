@@ -35,7 +35,7 @@ case "${1:-}" in
 esac
 
 miri --test shm threads
-miri --lib -- shm::copy shm::mailbox
+miri --lib -- shm::copy shm::mailbox shm::team::places
 
 # The copy has a target folder of its own, which goes with it: in one that both use, cargo would take what the last broken copy left for the source's.
 scratch=$(mktemp -d)

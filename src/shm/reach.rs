@@ -115,7 +115,7 @@ impl<'t> Reach<'t> {
     #[inline(always)]
     pub(super) fn look(&self) -> Option<u64> {
         let mut left = self.looks;
-        // In the beginning a short pause would be too long; whoever is about to give the core away, or takes lines away from their writer, pauses.
+        // In the beginning a short pause would be too long; whoever looks only a few times, or takes lines away from their writer, pauses.
         let hurried = if self.looks > HURRIED && self.lines == 0 { self.looks - HURRIED } else { u32::MAX };
         loop {
             if self.lines > 0 {

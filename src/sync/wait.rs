@@ -3,7 +3,7 @@
 //! A future spins for a while within its poll, then returns. After each vain poll the executor of a blocking operation asks its [`Patience`] whether
 //! to make progress elsewhere, and what else to do before the next.
 //!
-//! Where processes take turns on the cores, what counts is how soon the core goes to the one that is awaited: so one looks once, then yields, and
+//! Where processes take turns on the cores, what counts is how soon the core goes to the one that is awaited: so one looks once or a few times, then yields, and
 //! seldom makes progress elsewhere. Four and eight processes on two cores take about half the time of the same with 50 looks and progress after each poll.
 
 use std::fmt;
@@ -87,8 +87,10 @@ pub enum Pause {
 const YIELDS: u32 = 1000;
 /// Vain polls of a `block` wait that do nothing before one sleeps.
 const LOOKS: u32 = 2;
-/// Looks within one poll where the awaited process may need this core. (Where it probably does not, [one looks on](crate::shm::reach::Reach) before one gives it away.)
-const CROWDED_LOOKS: u32 = 1;
+/// Looks within one poll where the awaited process may need this core: a fraction of what giving it away costs.
+const CROWDED_LOOKS: u32 = 5;
+/// The same of an `auto` wait, which in short calls [goes on looking](crate::shm::reach::Reach) where the awaited process probably does not need this core.
+const CROWDED_AUTO_LOOKS: u32 = 1;
 /// There, one vain poll of so many makes progress elsewhere.
 const POLLS_PER_PROGRESS: u32 = 8;
 
@@ -115,6 +117,7 @@ impl Waiting {
     pub fn looks(&self) -> u32 {
         match self.mode {
             Mode::Spin => self.spin,
+            Mode::Auto if self.crowded => self.spin.min(CROWDED_AUTO_LOOKS),
             _ if self.crowded => self.spin.min(CROWDED_LOOKS),
             Mode::Yield => self.spin.min(50),
             Mode::Auto | Mode::Block => self.spin,

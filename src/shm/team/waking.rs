@@ -31,7 +31,7 @@ pub(super) struct Awaited {
 }
 
 impl Team {
-    /// Where processes take turns on the cores, little of what a blocking operation touches is in this core's cache: brings what every one touches, all at the same time.
+    /// Where processes take turns on the cores, little of what a blocking operation touches is in this core's cache: brings what every one touches, all at the same time. Tells on which core the caller is.
     #[inline(always)]
     pub fn bring(&self) {
         if !self.may_sleep {
