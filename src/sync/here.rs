@@ -44,34 +44,27 @@ impl Here {
         self.number().and_then(|number| Core::try_from(number).ok()?.checked_add(1)).unwrap_or(0)
     }
 
-    #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(loom)))]
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux", not(miri), not(loom)))]
     #[inline(always)]
     fn number(self) -> Option<i32> {
+        let at = isize::from(self.at);
         let number: i32;
         // SAFETY: the C library says that there is such a number; only the kernel writes it, when this thread does not run.
         unsafe {
+            #[cfg(target_arch = "x86_64")]
             std::arch::asm!(
                 "mov {number:e}, dword ptr fs:[{at}]",
                 number = lateout(reg) number,
-                at = in(reg) self.at as isize,
+                at = in(reg) at,
                 options(nostack, preserves_flags, readonly),
             );
-        }
-        Some(number)
-    }
-
-    #[cfg(all(target_arch = "aarch64", target_os = "linux", not(miri), not(loom)))]
-    #[inline(always)]
-    fn number(self) -> Option<i32> {
-        let number: i32;
-        // SAFETY: as above.
-        unsafe {
+            #[cfg(target_arch = "aarch64")]
             std::arch::asm!(
                 "mrs {thread}, tpidr_el0",
                 "ldr {number:w}, [{thread}, {at}]",
                 thread = out(reg) _,
                 number = lateout(reg) number,
-                at = in(reg) self.at as isize,
+                at = in(reg) at,
                 options(nostack, preserves_flags, readonly),
             );
         }
@@ -106,6 +99,9 @@ mod tests {
         // SAFETY: the kernel writes at most so many bytes.
         assert_eq!(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) }, 0);
         let here = Here::find();
+        // SAFETY: a symbol of the C library's of this type, if it has it.
+        let kept = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>().as_ref() };
+        assert!(here != Here::NOWHERE || kept.is_none_or(|&size| size == 0), "the kernel keeps it");
         // SAFETY: within the set.
         let cores = (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) });
         for core in cores.collect::<Vec<_>>() {
