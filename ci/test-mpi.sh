@@ -125,6 +125,7 @@ shm_fragment_size=128 shm_fragments=1 shm_sets=1 zero_copy=off wait=yield
 zero_copy_min=1 shm_fragment_size=1k
 shm_backing=$scratch wait=block
 shm_backing=memfd wait=spin
+shm_stores=streaming zero_copy=off
 shm_limit=64k
 shm_limit=500k flow_limit=3
 shm_limit=4m

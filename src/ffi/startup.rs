@@ -5,6 +5,7 @@ use super::glue::{self, CR_ERR_OTHER, cr_param, cr_proc, ompi_communicator_t};
 use super::network::{missing, network};
 use super::{placement, smsc};
 use crate::params::{self, Config, ZeroCopy};
+use crate::shm::copy;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 use std::sync::OnceLock;
@@ -65,6 +66,9 @@ pub fn init() {
             false => Ok(config),
         }
     });
+    if let Ok(config) = config() {
+        copy::set_stores(config.shm.stores);
+    }
     if let Ok(card) = CString::new(own_card_text()) {
         // SAFETY: a NUL-terminated string. A failure shows when somebody looks for the card.
         unsafe { glue::cr_modex_put(card.as_ptr()) };

@@ -10,6 +10,7 @@ use crate::select::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Neighbor, Operation, Reduce, ReduceScatter, Scan,
     Scatter, Setting, Spec,
 };
+use crate::sync::cache::Stores;
 use crate::sync::wait::Mode;
 use crate::topo::LevelSpec;
 
@@ -86,6 +87,8 @@ pub struct Shm {
     pub limit: u64,
     /// Where it comes from.
     pub backing: ShmBacking,
+    /// How to write to queues.
+    pub stores: Stores,
     /// How to wait.
     pub wait: Mode,
     /// How processes may read each other's memory.
@@ -102,6 +105,7 @@ impl Default for Shm {
             sets: None,
             limit: 256 << 20,
             backing: ShmBacking::Auto,
+            stores: Stores::Auto,
             wait: Mode::Auto,
             zero_copy: ZeroCopy::Auto,
             zero_copy_min: None,

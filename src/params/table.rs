@@ -1,7 +1,7 @@
 //! The table.
 
 use super::Config;
-use super::values::{backing, boolean, bytes, integer, op_levels, size, within, zero_copy};
+use super::values::{backing, boolean, bytes, integer, op_levels, size, stores, within, zero_copy};
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
 use crate::select::{
@@ -322,6 +322,15 @@ pub const TABLE: &[Param] = &[
         level: 5,
         accepted: || "auto, or a whole number from 1 to 8".to_owned(),
         set: |c, t| within(t, 1, 8).map(|v| c.shm.sets = v),
+    },
+    Param {
+        name: "shm_stores",
+        default: "auto",
+        help: "How a process writes 8k and more to its queues: cached, through its caches; streaming, past them (on x86-64; elsewhere as \
+               cached). auto: past them while such writes take as long as if cache lines had to come back from far.",
+        level: 5,
+        accepted: || "auto, cached, streaming".to_owned(),
+        set: |c, t| stores(t).map(|v| c.shm.stores = v),
     },
     Param {
         name: "wait",

@@ -1,6 +1,7 @@
 //! What values may look like.
 
 use super::{ShmBacking, ZeroCopy};
+use crate::sync::cache::Stores;
 use crate::topo::LevelSpec;
 
 pub(super) fn integer(text: &str, from: i64, to: i64) -> Result<i64, String> {
@@ -61,6 +62,15 @@ pub(super) fn backing(text: &str) -> Result<ShmBacking, String> {
         "memfd" => Ok(ShmBacking::Memfd),
         path if path.starts_with('/') => Ok(ShmBacking::Folder(path.into())),
         _ => Err("not an absolute path".to_owned()),
+    }
+}
+
+pub(super) fn stores(text: &str) -> Result<Stores, String> {
+    match text.trim() {
+        "auto" => Ok(Stores::Auto),
+        "cached" => Ok(Stores::Cached),
+        "streaming" => Ok(Stores::Streaming),
+        _ => Err("no such way".to_owned()),
     }
 }
 

@@ -1,10 +1,19 @@
 //! Copies between the user's buffers and shared memory.
 //!
-//! libc's memcpy does, but for one case: processors of AMD with fast short "rep movsb" copy 20 times as slowly by it where the target begins 1 to 31 bytes after the source,
-//! counted within pages, and twice as slowly where it begins 32 to 63 bytes after it (measured on Zen 3; glibc's bug 30994 says the same of Zen 4). glibc of the time before that was mended (2.36 is)
-//! copies 2 KiB to half a MiB by it. So that is copied by vectors here. It is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one.
+//! libc's memcpy does, but for two cases. Processors of AMD with fast short "rep movsb" copy 20 times as slowly by it where the target begins 1 to 31 bytes after the source,
+//! counted within pages, and twice as slowly where it begins 32 to 63 bytes after it, or on another place in a line (measured on Zen 3 and 4; glibc's bug 30994). glibc of the time before that was mended (2.36 is)
+//! copies 2 KiB to half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one. So there all copies of such lengths go by [vectors](ways::vectors),
+//! which take as long as the fast "rep movsb" on Zen 4, wherever both lie.
+//!
+//! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly from those who have read them.
 
+pub mod pace;
+mod ways;
+
+use self::pace::{LEAST, Pace, Way};
+use self::ways::past_the_cache;
 use crate::endpoint::{Result, Span, Stream};
+use crate::sync::cache::Stores;
 use crate::sync::shared::{will_read, will_write};
 
 /// Copies `len` bytes of private memory to shared memory of the caller's own.
@@ -15,7 +24,35 @@ use crate::sync::shared::{will_read, will_write};
 pub unsafe fn write(to: *mut u8, from: *const u8, len: usize) {
     will_write(to, len);
     // SAFETY: by the caller's promise.
-    unsafe { bytes(from, to, len) }
+    unsafe { by_length(from, to, len, long_write) }
+}
+
+/// How this process writes to its queues.
+static PACE: Pace = Pace::new(Stores::Auto);
+
+/// Makes the process write to its queues so.
+pub fn set_stores(stores: Stores) {
+    PACE.set(stores);
+}
+
+/// # Safety
+/// As for [`write`](fn@write).
+#[inline(never)]
+unsafe fn long_write(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if len < LEAST {
+            return long_bytes(from, to, len);
+        }
+        match ways::ticks().map_or(Way::Cached, |now| PACE.ask(len, now)) {
+            Way::Cached => long_bytes(from, to, len),
+            Way::Noted(began) => {
+                long_bytes(from, to, len);
+                PACE.note(len, began, ways::ticks().unwrap_or(began));
+            }
+            Way::Past => past_the_cache(from, to, len),
+        }
+    }
 }
 
 /// Copies `len` bytes of shared memory to private memory; `bypass`: past the cache.
@@ -44,12 +81,22 @@ thread_local! {
 #[inline(always)]
 pub unsafe fn bytes(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: by the caller's promise.
+    unsafe { by_length(from, to, len, long_bytes) }
+}
+
+/// The same; `long` copies what is long.
+///
+/// # Safety
+/// As for [`bytes`].
+#[inline(always)]
+unsafe fn by_length(from: *const u8, to: *mut u8, len: usize, long: unsafe fn(*const u8, *mut u8, usize)) {
+    // SAFETY: by the caller's promise.
     unsafe {
         match len {
             8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
             4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
             ..=VECTORS_UP_TO => std::ptr::copy_nonoverlapping(from, to, len),
-            _ => long_bytes(from, to, len),
+            _ => long(from, to, len),
         }
     }
 }
@@ -74,107 +121,17 @@ pub unsafe fn within(from: *const u8, to: *mut u8, len: usize) {
 const VECTORS_UP_TO: usize = 2048;
 const REP_MOVSB_UP_TO: usize = 1 << 20;
 
-/// Whether "rep movsb" would be slow where it is [at all](self): measured on Zen 3 for each distance from -200 to 200 and ten places in a page.
-fn is_behind(from: *const u8, to: *const u8) -> bool {
-    const PAGE: usize = 4096;
-    (1..64).contains(&(to.addr().wrapping_sub(from.addr()) % PAGE))
-}
-
 /// # Safety
 /// As for [`bytes`].
 #[inline(never)]
 unsafe fn long_bytes(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: by the caller's promise.
     unsafe {
-        match len <= REP_MOVSB_UP_TO && is_behind(from, to) {
-            true => by_vectors(from, to, len),
+        match len <= REP_MOVSB_UP_TO && ways::prefers_vectors() {
+            true => ways::vectors(from, to, len),
             false => std::ptr::copy_nonoverlapping(from, to, len),
         }
     }
-}
-
-/// Copies by loads and stores of 16 bytes. In assembly, for the compiler takes such a loop for a memcpy, and calls it.
-///
-/// # Safety
-/// As for [`bytes`].
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-unsafe fn by_vectors(from: *const u8, to: *mut u8, len: usize) {
-    const TURN: usize = 64;
-    let whole = len - len % TURN;
-    // SAFETY: the loop goes over the first `whole` bytes, the copy over the rest; SSE2 belongs to x86-64, and the direction flag is not used.
-    unsafe {
-        if whole > 0 {
-            std::arch::asm!(
-                "2:",
-                "movdqu {a}, [{from} + {at}]",
-                "movdqu {b}, [{from} + {at} + 16]",
-                "movdqu {c}, [{from} + {at} + 32]",
-                "movdqu {d}, [{from} + {at} + 48]",
-                "movdqu [{to} + {at}], {a}",
-                "movdqu [{to} + {at} + 16], {b}",
-                "movdqu [{to} + {at} + 32], {c}",
-                "movdqu [{to} + {at} + 48], {d}",
-                "add {at}, 64",
-                "jnz 2b",
-                // From minus so many bytes on to 0, counted from the ends.
-                from = in(reg) from.add(whole),
-                to = in(reg) to.add(whole),
-                at = inout(reg) whole.wrapping_neg() => _,
-                a = out(xmm_reg) _,
-                b = out(xmm_reg) _,
-                c = out(xmm_reg) _,
-                d = out(xmm_reg) _,
-                options(nostack),
-            );
-        }
-        std::ptr::copy_nonoverlapping(from.add(whole), to.add(whole), len - whole);
-    }
-}
-
-/// As memcpy.
-///
-/// # Safety
-/// As for [`bytes`].
-#[cfg(any(not(target_arch = "x86_64"), miri))]
-unsafe fn by_vectors(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: by the caller's promise.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, len) }
-}
-
-/// Copies with stores that do not go through the cache, where the machine has them.
-///
-/// # Safety
-/// As for [`read`].
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-unsafe fn past_the_cache(from: *const u8, to: *mut u8, len: usize) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    let head = to.align_offset(64).min(len);
-    let lines = (len - head) / 64;
-    let tail = head + lines * 64;
-    // SAFETY: head, lines and tail make up the `len` bytes; the streamed stores are aligned; SSE2 belongs to x86-64. The fence orders
-    // them before any later publication.
-    unsafe {
-        std::ptr::copy_nonoverlapping(from, to, head);
-        for line in 0..lines {
-            let (source, target) = (from.add(head + line * 64).cast::<__m128i>(), to.add(head + line * 64));
-            let [a, b, c, d] = std::array::from_fn(|i| _mm_loadu_si128(source.add(i)));
-            for (i, part) in [a, b, c, d].into_iter().enumerate() {
-                _mm_stream_si128(target.cast::<__m128i>().add(i), part);
-            }
-        }
-        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), len - tail);
-        _mm_sfence();
-    }
-}
-
-/// As memcpy.
-///
-/// # Safety
-/// As for [`read`].
-#[cfg(any(not(target_arch = "x86_64"), miri))]
-unsafe fn past_the_cache(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: by the caller's promise.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, len) }
 }
 
 /// Copies bytes `at..at + len` of a stream to shared memory of the caller's own.
@@ -254,7 +211,27 @@ mod tests {
         for (len, behind) in LENGTHS.iter().flat_map(|len| [0, 1, 16, 31, 63, 64].map(|behind| (*len, behind))) {
             check(len, behind, bytes);
         }
-        (0..200).for_each(|len| check(len, 16, by_vectors));
+        if ways::prefers_vectors() {
+            // All copies of such lengths take this way here, and shorter ones could.
+            (0..400).for_each(|len| check(len, 16, ways::vectors));
+        }
+    }
+
+    #[test]
+    fn what_is_written_arrives_whichever_way_it_goes() {
+        let from: Vec<u8> = (0..40_000).map(|i| (i * 13 + i / 253) as u8).collect();
+        for stores in [Stores::Streaming, Stores::Cached, Stores::Auto] {
+            set_stores(stores);
+            for len in [0, 1, 63, VECTORS_UP_TO, LEAST - 1, LEAST, LEAST + 1, 2 * LEAST + 77, 4 * LEAST] {
+                for shift in [0, 1, 16, 63] {
+                    let mut to = vec![0xee; from.len()];
+                    // SAFETY: both vectors are long enough.
+                    unsafe { write(to.as_mut_ptr().add(shift), from.as_ptr().add(shift / 2), len) };
+                    assert_eq!(to[shift..shift + len], from[shift / 2..shift / 2 + len]);
+                    assert!(to[..shift].iter().chain(&to[shift + len..]).all(|&b| b == 0xee), "{len} bytes");
+                }
+            }
+        }
     }
 
     #[test]
@@ -266,22 +243,6 @@ mod tests {
             // SAFETY: both lie in the room.
             unsafe { within(start.add(from), start.add(to), len) };
             assert_eq!(room[to..][..len], original[from..][..len], "{from} to {to}");
-        }
-    }
-
-    #[test]
-    fn what_lies_a_little_behind_within_pages_is_copied_by_vectors() {
-        for (from, to, behind) in [
-            (4096, 8192 + 1, true),
-            (4096, 8192 + 63, true),
-            (8192 - 8, 4096 + 8, true),
-            (4096, 8192, false),
-            (4096, 8192 + 64, false),
-            (4096 + 16, 8192, false),
-            (4096 + 64, 8192 + 16, false),
-        ] {
-            let [from, to] = [from, to].map(std::ptr::without_provenance::<u8>);
-            assert_eq!(is_behind(from, to), behind, "{from:?} to {to:?}");
         }
     }
 

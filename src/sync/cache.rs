@@ -1,5 +1,18 @@
 //! Hints to the processor about cache lines that will be needed. They change no contents, and may be about any address.
 
+/// How a process writes what others will read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stores {
+    /// As is faster.
+    #[default]
+    Auto,
+    /// Through the caches.
+    Cached,
+    /// Past them.
+    Streaming,
+}
+
 /// The line at `at` will be written soon: it should be in this core's cache, and in no other's.
 #[inline(always)]
 pub fn own(at: *const u8) {
