@@ -326,7 +326,7 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "shm_stores",
         default: "auto",
-        help: "How a process writes 8k and more to its queues: cached, through its caches; streaming, past them (on x86-64; elsewhere as \
+        help: "How a process writes 4k and more to its queues: cached, through its caches; streaming, past them (on x86-64; elsewhere as \
                cached). auto: past them while such writes take as long as if cache lines had to come back from far.",
         level: 5,
         accepted: || "auto, cached, streaming".to_owned(),

@@ -27,12 +27,45 @@ pub unsafe fn write(to: *mut u8, from: *const u8, len: usize) {
     unsafe { by_length(from, to, len, long_write) }
 }
 
+/// The same, of what only the caller itself will read.
+///
+/// # Safety
+/// As for [`write`](fn@write).
+#[inline(always)]
+pub unsafe fn keep(to: *mut u8, from: *const u8, len: usize) {
+    will_write(to, len);
+    // SAFETY: by the caller's promise.
+    unsafe { bytes(from, to, len) }
+}
+
 /// How this process writes to its queues.
 static PACE: Pace = Pace::new(Stores::Auto);
+
+/// Whether a result of `len` bytes that is to lie in a queue had better be made elsewhere, and then written there: it can be written [past the caches](pace), and computed hardly.
+/// Now and then it says so only to find out how long such a write takes.
+pub fn better_elsewhere(len: usize) -> bool {
+    ways::ticks().is_some_and(|now| PACE.ask_maker(len, now))
+}
 
 /// Makes the process write to its queues so.
 pub fn set_stores(stores: Stores) {
     PACE.set(stores);
+}
+
+/// Makes the process write to its queues through the caches, until this is dropped.
+pub struct ThroughCaches(Stores);
+
+impl ThroughCaches {
+    /// From now on.
+    pub fn begin() -> ThroughCaches {
+        ThroughCaches(PACE.set(Stores::Cached))
+    }
+}
+
+impl Drop for ThroughCaches {
+    fn drop(&mut self) {
+        PACE.set(self.0);
+    }
 }
 
 /// # Safety

@@ -11,17 +11,23 @@ use crate::sync::cache::Stores;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Fewer bytes go through the caches in any case.
-pub const LEAST: usize = 8 << 10;
+pub const LEAST: usize = 4 << 10;
+/// Shorter writes count together, as one of so many bytes.
+const COUNTS: usize = 8 << 10;
+const TOGETHER: u64 = 16 << 10;
 /// What is slow: so many ticks of the time stamp counter for a cache line, 10 to 18 ns. Between the 18 of a near cache at 2.6 GHz and the 73 of a far one; what the writer reads from memory takes 10 to 20.
 const SLOW: u64 = 36;
-/// So many lines are still on their way when a write is over, and do not count.
-const BUFFERED: u64 = 64;
+/// So many lines are still on their way when a write is over, and do not count either.
+const BUFFERED: u64 = 32;
 const LINE: u64 = 64;
-/// So many slow writes one after the other are no chance, such as the loss of the core, or pages that were never touched.
-const IN_A_ROW: u32 = 2;
+/// So many slow writes one after the other are no chance, such as the loss of the core. Nor is it the price of the first one after others past the caches, which finds all lines at their reader.
+const IN_A_ROW: u32 = 3;
 /// For so many ticks it then writes past the caches: some 1 ms at first, and twice as long each time that nothing has changed, up to some 50.
 const FIRST: u64 = 2 << 20;
 const LONGEST: u64 = 128 << 20;
+
+/// Of so many results one is made elsewhere and written, to see how long that takes.
+const SAMPLE: u32 = 8;
 
 /// What is known of the latest writes. Hints: threads may be in each other's way.
 pub struct Pace {
@@ -32,18 +38,31 @@ pub struct Pace {
     term: AtomicU64,
     /// When that is over.
     until: AtomicU64,
+    /// What short writes that do not count yet have written, and how long they took.
+    bytes: AtomicU64,
+    took: AtomicU64,
+    /// Results that were made since the process began, while nothing was decided.
+    made: AtomicU32,
 }
 
 impl Pace {
     /// Nothing is known.
     pub const fn new(stores: Stores) -> Pace {
-        let zero = AtomicU64::new(0);
-        Pace { stores: AtomicU8::new(stores as u8), slow: AtomicU32::new(0), term: zero, until: AtomicU64::new(0) }
+        Pace {
+            stores: AtomicU8::new(stores as u8),
+            slow: AtomicU32::new(0),
+            term: AtomicU64::new(0),
+            until: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            took: AtomicU64::new(0),
+            made: AtomicU32::new(0),
+        }
     }
 
-    /// Makes it write so from now on.
-    pub fn set(&self, stores: Stores) {
-        self.stores.store(stores as u8, Relaxed);
+    /// Makes it write so from now on. Returns how it did before.
+    pub fn set(&self, stores: Stores) -> Stores {
+        let before = self.stores.swap(stores as u8, Relaxed);
+        [Stores::Auto, Stores::Cached, Stores::Streaming].into_iter().find(|&s| s as u8 == before).unwrap_or_default()
     }
 
     /// How to write `len` bytes now, by the time stamp counter.
@@ -59,15 +78,39 @@ impl Pace {
         }
     }
 
+    /// Whether to make `len` bytes elsewhere, and then [write](Self::ask) them, rather than make them where they go.
+    pub fn ask_maker(&self, len: usize, now: u64) -> bool {
+        match self.ask(len, now) {
+            Way::Past => true,
+            Way::Cached => false,
+            Way::Noted(_) => {
+                let made = self.made.load(Relaxed).wrapping_add(1);
+                self.made.store(made, Relaxed);
+                made.is_multiple_of(SAMPLE)
+            }
+        }
+    }
+
     /// Notes that a write of `len` bytes through the caches began and ended then.
     pub fn note(&self, len: usize, began: u64, ended: u64) {
-        if ended.saturating_sub(began) <= SLOW * (len as u64 / LINE).saturating_sub(BUFFERED) {
+        let (mut bytes, mut took) = (len as u64, ended.saturating_sub(began));
+        if len < COUNTS {
+            bytes += self.bytes.load(Relaxed);
+            took = took.saturating_add(self.took.load(Relaxed));
+            let enough = bytes >= TOGETHER;
+            self.bytes.store(if enough { 0 } else { bytes }, Relaxed);
+            self.took.store(if enough { 0 } else { took }, Relaxed);
+            if !enough {
+                return;
+            }
+        }
+        if took <= SLOW * (bytes / LINE).saturating_sub(BUFFERED) {
             self.slow.store(0, Relaxed);
             self.term.store(0, Relaxed);
             return;
         }
-        let slow = self.slow.load(Relaxed).saturating_add(1);
-        self.slow.store(slow, Relaxed);
+        let slow = self.slow.load(Relaxed) + 1;
+        self.slow.store(slow % IN_A_ROW, Relaxed);
         if slow >= IN_A_ROW {
             let term = (2 * self.term.load(Relaxed)).clamp(FIRST, LONGEST);
             self.term.store(term, Relaxed);
@@ -106,17 +149,18 @@ mod tests {
     const NEAR: u64 = SLOW / 2;
 
     #[test]
-    fn slow_writes_go_past_the_caches_after_two() {
+    fn slow_writes_go_past_the_caches_after_three() {
         let pace = Pace::new(Stores::Auto);
-        assert_eq!([FAR, FAR, FAR, NEAR].map(|ticks| write(&pace, 1000, LEN, ticks)), [false, false, true, true]);
+        let writes = [FAR, FAR, FAR, FAR, NEAR].map(|ticks| write(&pace, 1000, LEN, ticks));
+        assert_eq!(writes, [false, false, false, true, true]);
         // Any that are not short do.
         assert_eq!([LEAST - 1, LEAST].map(|len| write(&pace, 1000, len, FAR)), [false, true]);
     }
 
     #[test]
-    fn one_slow_write_is_chance() {
+    fn one_or_two_slow_writes_are_chance() {
         let pace = Pace::new(Stores::Auto);
-        for ticks in [FAR, NEAR, FAR, NEAR, FAR, SLOW - 3, FAR] {
+        for ticks in [FAR, FAR, NEAR, FAR, FAR, NEAR, FAR, SLOW - 3, FAR, FAR] {
             assert!(!write(&pace, 1000, LEN, ticks));
         }
     }
@@ -124,25 +168,37 @@ mod tests {
     #[test]
     fn what_is_still_on_its_way_does_not_count() {
         // Until the buffer is full all go at once; then as fast as lines come.
-        let ticks = |ticks: u64| ticks * (LEAST as u64 / LINE - BUFFERED) / (LEAST as u64 / LINE);
+        let ticks = |ticks: u64| ticks * (COUNTS as u64 / LINE - BUFFERED) / (COUNTS as u64 / LINE);
         for (speed, past) in [(NEAR, false), (FAR, true)] {
             let pace = Pace::new(Stores::Auto);
-            assert_eq!([0; 3].map(|_| write(&pace, 1000, LEAST, ticks(speed))), [false, false, past]);
+            let writes = [COUNTS, COUNTS, COUNTS, COUNTS, LEAST];
+            assert_eq!(writes.map(|len| write(&pace, 1000, len, ticks(speed))), [false, false, false, past, past]);
         }
+    }
+
+    #[test]
+    fn short_writes_count_together() {
+        // Most of the first of four has gone when it is over.
+        let (pace, ticks) = (Pace::new(Stores::Auto), [NEAR, FAR, FAR, FAR]);
+        assert!(ticks.iter().cycle().take(12).all(|&ticks| !write(&pace, 1000, LEAST, ticks)));
+        assert!(write(&pace, 1000, LEAST, FAR));
+        // Each waited for before the next one.
+        let pace = Pace::new(Stores::Auto);
+        assert!((0..40).all(|_| !write(&pace, 1000, LEAST, SLOW * 3 / 4)));
     }
 
     #[test]
     fn it_tries_again_later_and_later_while_nothing_changes() {
         let pace = Pace::new(Stores::Auto);
         let (mut now, took) = (1000, FAR * (LEN as u64 / LINE));
-        write(&pace, now, LEN, FAR);
         for term in [FIRST, 2 * FIRST, 4 * FIRST, 8 * FIRST, 16 * FIRST, 32 * FIRST, LONGEST, LONGEST] {
-            assert!(!write(&pace, now, LEN, FAR), "{term}");
+            assert_eq!([0; 3].map(|_| write(&pace, now, LEN, FAR)), [false; 3], "{term}");
             now += took + term;
             assert!(write(&pace, now - 1, LEN, FAR), "{term}");
         }
-        // Once they are near, it needs two of them again, and begins with the shortest time.
-        assert_eq!([NEAR, FAR, FAR, FAR].map(|ticks| write(&pace, now, LEN, ticks)), [false, false, false, true]);
+        // Once they are near, it begins with the shortest time.
+        let writes = [FAR, FAR, NEAR, FAR, FAR, FAR, FAR].map(|ticks| write(&pace, now, LEN, ticks));
+        assert_eq!(writes, [false, false, false, false, false, false, true]);
         assert!(!write(&pace, now + took + FIRST, LEN, FAR));
     }
 
@@ -150,16 +206,32 @@ mod tests {
     fn who_says_how_has_it_so() {
         for (stores, past) in [(Stores::Cached, false), (Stores::Streaming, true)] {
             let pace = Pace::new(Stores::Auto);
-            pace.set(stores);
+            assert_eq!([pace.set(stores), pace.set(stores)], [Stores::Auto, stores]);
             assert_eq!([FAR; 4].map(|ticks| write(&pace, 1000, LEN, ticks)), [past; 4]);
             assert!(!write(&pace, 1000, LEAST - 1, FAR));
         }
     }
 
     #[test]
+    fn what_is_made_in_place_is_tried_elsewhere_now_and_then() {
+        let pace = Pace::new(Stores::Auto);
+        let make = |pace: &Pace, ticks: u64| {
+            let elsewhere = pace.ask_maker(LEN, 1000);
+            (elsewhere, elsewhere && write(pace, 1000, LEN, ticks))
+        };
+        let mut made = (0..3 * SAMPLE).map(|_| make(&pace, FAR));
+        assert_eq!(made.by_ref().filter(|&(elsewhere, past)| elsewhere && !past).count(), 3);
+        assert_eq!([make(&pace, FAR), make(&pace, FAR)], [(true, true); 2]);
+        for (stores, elsewhere) in [(Stores::Cached, false), (Stores::Streaming, true)] {
+            assert_eq!([0; 9].map(|_| Pace::new(stores).ask_maker(LEN, 1000)), [elsewhere; 9]);
+        }
+        assert!(!pace.ask_maker(LEAST - 1, 1000));
+    }
+
+    #[test]
     fn clocks_may_differ_from_core_to_core() {
         let pace = Pace::new(Stores::Auto);
-        pace.note(LEN, 1000, 900);
+        (0..IN_A_ROW).for_each(|_| pace.note(LEN, 1000, 900));
         assert!(!write(&pace, 1000, LEN, FAR));
     }
 }

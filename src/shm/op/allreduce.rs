@@ -4,7 +4,7 @@
 //! more than work. Otherwise each member combines a part of every fragment, and all collect the parts: less to combine even for two
 //! members, and no more to copy between caches. Of long operands they may [read](super::fetched) their parts where those lie.
 
-use super::combine::{Combine, fold};
+use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside};
 use super::{all_wrote, all_wrote_room, fetched, is_short, reads_anywhere, shared};
 use crate::endpoint::{Result, Span};
@@ -60,6 +60,7 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let pieces = Pieces::new(&turn, op, input.len())?;
     if me == 0 {
+        let mut result = ForSlot::new();
         for step in 0..pieces.steps {
             turn.slot_free(step).await?;
             all_wrote(&turn, step + 1).await?;
@@ -67,11 +68,11 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
             let slot = turn.mine(turn.slot(0, step), count * size);
             let operand = |m| if m == 0 { input.ptr().wrapping_add(at) } else { turn.slot(m, step) }.cast_const();
             // SAFETY: the others' operands are published; the caller's slot is free, and holds a piece.
-            unsafe { fold(op, members, count, operand, slot) };
+            let result = unsafe { result.fold(op, members, count, operand, slot) };
             turn.publish(step + 1);
             turn.acknowledge(step + 1);
-            // SAFETY: nobody else writes the slot; the piece lies within the output.
-            unsafe { copy::read(output.ptr().wrapping_add(at), slot, count * size, false) };
+            // SAFETY: nobody else writes the result; the piece lies within the output.
+            unsafe { copy::read(output.ptr().wrapping_add(at), result, count * size, false) };
         }
         turn.finish();
         return Ok(());

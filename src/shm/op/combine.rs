@@ -89,3 +89,43 @@ pub(super) unsafe fn fold<C: Combine>(
         }
     }
 }
+
+/// Combining what is to lie in a slot of the caller's: there, or, where that [takes longer](copy::better_elsewhere), in private memory, from where it is then written.
+pub(super) struct ForSlot(Vec<u128>);
+
+impl ForSlot {
+    /// Takes no memory before it is needed.
+    pub fn new() -> ForSlot {
+        ForSlot(Vec::new())
+    }
+
+    /// As [`fold`], to `slot`. Returns where the caller finds the result, until the next one: what it has written to the slot may be far.
+    ///
+    /// # Safety
+    /// As for [`fold`].
+    #[inline(always)]
+    pub unsafe fn fold<C: Combine>(
+        &mut self,
+        op: &C,
+        members: usize,
+        count: usize,
+        operand: impl Fn(usize) -> *const u8,
+        slot: *mut u8,
+    ) -> *const u8 {
+        let bytes = count * op.size();
+        let elsewhere = copy::better_elsewhere(bytes);
+        if elsewhere {
+            let needed = bytes.div_ceil(size_of::<u128>());
+            self.0.resize(needed.max(self.0.len()), 0);
+        }
+        let result = if elsewhere { self.0.as_mut_ptr().cast() } else { slot };
+        // SAFETY: by the caller's promise; the private memory holds so many bytes.
+        unsafe {
+            fold(op, members, count, operand, result);
+            if elsewhere {
+                copy::write(slot, result, bytes);
+            }
+        }
+        result
+    }
+}

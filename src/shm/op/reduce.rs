@@ -49,7 +49,7 @@ pub fn reduce<C: Combine>(
                     waits.on(wait).await?;
                 }
                 // SAFETY: free, and the bytes fit.
-                unsafe { copy::write(turn.mine(turn.room(root, bytes), bytes), input.ptr(), bytes) };
+                unsafe { copy::keep(turn.mine(turn.room(root, bytes), bytes), input.ptr(), bytes) };
             }
             all_wrote_room!(turn, waits, bytes);
             let own = if aside { turn.room(root, bytes) } else { input.ptr() }.cast_const();
@@ -90,7 +90,7 @@ pub(super) unsafe fn roots_own(turn: &Turn<'_>, step: u32, from: *const u8, byte
     }
     let room = turn.slot(turn.me(), step);
     // SAFETY: by the caller's promise.
-    unsafe { copy::write(room, from, bytes) };
+    unsafe { copy::keep(room, from, bytes) };
     room
 }
 

@@ -4,7 +4,7 @@
 //! The expression is the same as if the root combined everything: x₀ ⊕ (x₁ ⊕ (… ⊕ s)), s being what the relay makes of the upper half. Nor is more copied, since the relay would have to
 //! copy its operand in any case. But two cores work at a time, the relay piece by piece ahead of the root.
 
-use super::combine::{Combine, fold};
+use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside_among, roots_own};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
@@ -94,6 +94,7 @@ impl Writer<'_, '_> {
 async fn relay<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C) -> Result<()> {
     let &Writer { turn, pieces, input, .. } = writer;
     let (me, members, half) = (turn.me(), turn.size(), roles.half);
+    let mut result = ForSlot::new();
     for step in 0..pieces.steps {
         writer.free(roles.root, step).await?;
         for member in (half..members).filter(|&m| m != me) {
@@ -105,7 +106,7 @@ async fn relay<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C) -> Res
             member => turn.slot(member, step).cast_const(),
         };
         // SAFETY: published; the root is through with what the caller's slot held; it is no operand.
-        unsafe { fold(op, members - half, count, operand, turn.slot(me, step)) };
+        unsafe { result.fold(op, members - half, count, operand, turn.slot(me, step)) };
         turn.publish(step + 1);
         writer.pass(step);
     }

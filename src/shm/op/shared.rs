@@ -5,7 +5,7 @@
 //! every byte crosses between caches twice, however many members there are.
 
 use super::all_wrote;
-use super::combine::{Combine, fold};
+use super::combine::{Combine, ForSlot};
 use super::reduce::Pieces;
 use crate::endpoint::{Result, Span};
 use crate::pattern::chunks::Chunks;
@@ -25,6 +25,8 @@ pub(super) async fn reduce<C: Combine>(
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let pieces = Pieces::new(&turn, op, input.len())?;
     turn.steps(pieces.steps as usize * 2 + 2)?;
+    let mut result = ForSlot::new();
+    let receives = root.is_none_or(|root| root == me);
     for round in 0..pieces.steps {
         turn.slot_free(round).await?;
         let (at, count) = pieces.get(round);
@@ -38,15 +40,22 @@ pub(super) async fn reduce<C: Combine>(
         }
         turn.publish(2 * round + 1);
         all_wrote(&turn, 2 * round + 1).await?;
-        let start = mine.start * size;
-        let operand = |m| match m == me {
-            true => input.ptr().wrapping_add(at + start).cast_const(),
-            false => turn.slot(m, round).wrapping_add(start).cast_const(),
-        };
-        // SAFETY: published; one's own part of one's own slot is read by nobody yet.
-        unsafe { fold(op, members, mine.len(), operand, turn.slot(me, round).wrapping_add(start)) };
-        turn.publish(2 * round + 2);
-        if root.is_none_or(|root| root == me) {
+        {
+            let (start, bytes) = (mine.start * size, mine.len() * size);
+            let operand = |m| match m == me {
+                true => input.ptr().wrapping_add(at + start).cast_const(),
+                false => turn.slot(m, round).wrapping_add(start).cast_const(),
+            };
+            // SAFETY: published; one's own part of one's own slot is read by nobody yet.
+            let result =
+                unsafe { result.fold(op, members, mine.len(), operand, turn.slot(me, round).wrapping_add(start)) };
+            turn.publish(2 * round + 2);
+            if receives {
+                // SAFETY: nobody else writes the result; the part lies within the output.
+                unsafe { copy::read(output.ptr().wrapping_add(at + start), result, bytes, false) };
+            }
+        }
+        if receives {
             collect(&turn, round, parts, size, output.ptr().wrapping_add(at).into()).await?;
         }
         if round + turn.depth() < pieces.steps {
@@ -70,14 +79,12 @@ impl From<*mut u8> for Target {
     }
 }
 
-/// Copies every member's part to the output.
+/// Copies the others' parts to the output.
 async fn collect(turn: &Turn<'_>, round: u32, parts: Chunks, size: usize, output: Target) -> Result<()> {
     let (me, members) = (turn.me(), turn.size());
-    // Beginning with one's own: not everybody at the same member.
-    for member in (me..members).chain(0..me) {
-        if member != me {
-            turn.wrote(member, 2 * round + 2).await?;
-        }
+    // Not everybody at the same member.
+    for member in (me + 1..members).chain(0..me) {
+        turn.wrote(member, 2 * round + 2).await?;
         let part = parts.get(member);
         let start = part.start * size;
         let from = turn.slot(member, round).wrapping_add(start);
