@@ -42,7 +42,7 @@ pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option
         Cores::Lent => Thresholds::LENT.into(),
         Cores::Shared => Thresholds::crowded(team.size()),
     };
-    team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(team.size())));
+    team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(team.size(), team.memory().stores())));
     if let Some(rates) = known {
         let _ = MEASURED[number].set(rates);
     }
@@ -57,7 +57,7 @@ pub async fn measure(team: &Team, number: usize) -> Result<()> {
             if team.me() == 0 {
                 startup::remark(&format!("shared memory: times in ns for 16, 64 and 256 KiB: {rates:?}"));
             }
-            team.learn(rates.thresholds(team.size()));
+            team.learn(rates.thresholds(team.size(), team.memory().stores()));
         }
         None => team.learn(Thresholds::UNKNOWN.into()),
     }

@@ -327,7 +327,8 @@ pub const TABLE: &[Param] = &[
         name: "shm_stores",
         default: "auto",
         help: "How a process writes 4k and more to its queues: cached, through its caches; streaming, past them (on x86-64; elsewhere as \
-               cached). auto: past them while such writes take as long as if cache lines had to come back from far.",
+               cached). auto: past them while such writes take as long as if cache lines had to come back from far. \
+               Through the caches in any case: what is not contiguous, and what is computed in its place, as results of Scan.",
         level: 5,
         accepted: || "auto, cached, streaming".to_owned(),
         set: |c, t| stores(t).map(|v| c.shm.stores = v),

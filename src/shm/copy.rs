@@ -2,8 +2,8 @@
 //!
 //! libc's memcpy does, but for two cases. Processors of AMD with fast short "rep movsb" copy 20 times as slowly by it where the target begins 1 to 31 bytes after the source,
 //! counted within pages, and twice as slowly where it begins 32 to 63 bytes after it, or on another place in a line (measured on Zen 3 and 4; glibc's bug 30994). glibc of the time before that was mended (2.36 is)
-//! copies 2 KiB to half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one. So there all copies of such lengths go by [vectors](ways::vectors),
-//! which take as long as the fast "rep movsb" on Zen 4, wherever both lie.
+//! copies 2 KiB to half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one. So on processors of AMD that have AVX all copies of such lengths go by [vectors](ways::vectors),
+//! which take as long as the fast "rep movsb" on Zen 4, wherever both lie. (glibc itself goes by vectors on those that have no fast "rep movsb".)
 //!
 //! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly from those who have read them.
 
@@ -41,10 +41,15 @@ pub unsafe fn keep(to: *mut u8, from: *const u8, len: usize) {
 /// How this process writes to its queues.
 static PACE: Pace = Pace::new(Stores::Auto);
 
-/// Whether a result of `len` bytes that is to lie in a queue had better be made elsewhere, and then written there: it can be written [past the caches](pace), and computed hardly.
+/// Whether a result of `len` bytes that is to lie in a queue had better be made elsewhere, and then written there: what is written may go [past the caches](pace), what is computed does not.
 /// Now and then it says so only to find out how long such a write takes.
 pub fn better_elsewhere(len: usize) -> bool {
-    ways::ticks().is_some_and(|now| PACE.ask_maker(len, now))
+    len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask_maker(len, now))
+}
+
+/// Whether `len` bytes that are written to a queue now go [past the caches](pace).
+pub fn goes_past(len: usize) -> bool {
+    len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask(len, now) == Way::Past)
 }
 
 /// Makes the process write to its queues so.
@@ -52,19 +57,20 @@ pub fn set_stores(stores: Stores) {
     PACE.set(stores);
 }
 
-/// Makes the process write to its queues through the caches, until this is dropped.
-pub struct ThroughCaches(Stores);
+/// While any of these is about, the process writes to its queues through the caches, unless it was [told](set_stores) how to.
+pub struct ThroughCaches(());
 
 impl ThroughCaches {
     /// From now on.
     pub fn begin() -> ThroughCaches {
-        ThroughCaches(PACE.set(Stores::Cached))
+        PACE.hold();
+        ThroughCaches(())
     }
 }
 
 impl Drop for ThroughCaches {
     fn drop(&mut self) {
-        PACE.set(self.0);
+        PACE.release();
     }
 }
 
@@ -74,14 +80,23 @@ impl Drop for ThroughCaches {
 unsafe fn long_write(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: by the caller's promise.
     unsafe {
-        if len < LEAST {
-            return long_bytes(from, to, len);
+        match len < LEAST {
+            true => long_bytes(from, to, len),
+            false => paced(&PACE, from, to, len),
         }
-        match ways::ticks().map_or(Way::Cached, |now| PACE.ask(len, now)) {
+    }
+}
+
+/// # Safety
+/// As for [`write`](fn@write).
+unsafe fn paced(pace: &Pace, from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        match ways::ticks().map_or(Way::Cached, |now| pace.ask(len, now)) {
             Way::Cached => long_bytes(from, to, len),
             Way::Noted(began) => {
                 long_bytes(from, to, len);
-                PACE.note(len, began, ways::ticks().unwrap_or(began));
+                pace.note(len, began, ways::ticks().unwrap_or(began));
             }
             Way::Past => past_the_cache(from, to, len),
         }
@@ -254,12 +269,12 @@ mod tests {
     fn what_is_written_arrives_whichever_way_it_goes() {
         let from: Vec<u8> = (0..40_000).map(|i| (i * 13 + i / 253) as u8).collect();
         for stores in [Stores::Streaming, Stores::Cached, Stores::Auto] {
-            set_stores(stores);
+            let pace = Pace::new(stores);
             for len in [0, 1, 63, VECTORS_UP_TO, LEAST - 1, LEAST, LEAST + 1, 2 * LEAST + 77, 4 * LEAST] {
                 for shift in [0, 1, 16, 63] {
                     let mut to = vec![0xee; from.len()];
                     // SAFETY: both vectors are long enough.
-                    unsafe { write(to.as_mut_ptr().add(shift), from.as_ptr().add(shift / 2), len) };
+                    unsafe { paced(&pace, from.as_ptr().add(shift / 2), to.as_mut_ptr().add(shift), len) };
                     assert_eq!(to[shift..shift + len], from[shift / 2..shift / 2 + len]);
                     assert!(to[..shift].iter().chain(&to[shift + len..]).all(|&b| b == 0xee), "{len} bytes");
                 }

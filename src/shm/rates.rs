@@ -54,7 +54,7 @@ pub type Times = [u32; SIZES.len()];
 pub struct Rates {
     /// A broadcast through the queue: everybody copies at the same time.
     pub queue: Times,
-    /// The same, written through the caches in any case, as it would be if those were [near](copy::pace).
+    /// The same, but written through the caches in any case, as it is while they are [near](copy::pace), unless the parameter says how to write.
     pub cached: Times,
     /// A broadcast whose readers read the root's memory.
     pub fetch: Times,
@@ -149,8 +149,10 @@ impl Rates {
     /// which overlaps in part while the blocks fit caches; the root
     /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the root of a gather copies one block after the
     /// other, or at least not more than a member.
-    pub fn thresholds(&self, members: usize) -> ByMode {
-        ByMode { blocking: self.of_mode(members, true), others: self.of_mode(members, false) }
+    ///
+    /// `stores`: members can write to each other's memory, too, so that operations may be divided.
+    pub fn thresholds(&self, members: usize, stores: bool) -> ByMode {
+        ByMode { blocking: self.of_mode(members, stores), others: self.of_mode(members, false) }
     }
 
     /// The same; `divide`: of operations that may be divided.
@@ -160,8 +162,8 @@ impl Rates {
         let pick = |root: Option<Root>, queue: fn(u64, u64, u64) -> u64| {
             let divides = |i: usize| divide && root.is_some_and(|root| share_among(members, FROM[i], root, least) > 0);
             let wins = |i: usize| {
-                // Where caches are far at times only, both sides copying takes up to 1.4 of the time that a queue takes which is written past them, but half of what it takes at other times. (What only the
-                // reader copies takes as long either way.)
+                // Where caches are far at times only, both sides copying take up to 1.4 times as long as a queue that is written past them, but half as long as the queue while
+                // they are near. (What only the reader copies takes about as long as a queue, near and far.)
                 let (fetch, queue_took) =
                     if divides(i) { (self.divided[i], self.cached[i]) } else { (self.fetch[i], self.queue[i]) };
                 let [q, f, c] = [queue_took, fetch, self.copy[i]].map(u64::from);
@@ -227,7 +229,7 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
     }
     let [queue, cached, fetch, divided, copy] = best;
     let mut bytes = Rates { queue, cached, fetch, divided, copy }.encode();
-    let Some(turn) = team.open(BLOCKING, 0, false).await? else { return Ok(None) };
+    let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
     op::bcast::bcast(turn, 0, &Span::new(bytes.as_mut_ptr(), RATES_BYTES, 1), usize::MAX).await?;
     Ok(Rates::decode(&bytes))
 }
@@ -262,7 +264,7 @@ mod tests {
         let queue = [1_100, 2_500, 8_000];
         let rates = Rates { queue, cached: queue, fetch, divided: fetch, copy: [500, 1_900, 7_500] };
         let long = Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) };
-        assert_eq!(rates.thresholds(2), long.into());
+        assert_eq!(rates.thresholds(2, true), long.into());
     }
 
     #[test]
@@ -270,16 +272,16 @@ mod tests {
         let fetch = [3_600, 9_200, 22_000];
         let queue = [2_100, 6_200, 15_000];
         let rates = Rates { queue, cached: queue, fetch, divided: fetch, copy: [500, 1_600, 6_500] };
-        let found = rates.thresholds(2).blocking;
+        let found = rates.thresholds(2, true).blocking;
         assert_eq!(found, Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) });
-        assert_eq!(rates.thresholds(8).blocking.scatter, 16 << 10);
+        assert_eq!(rates.thresholds(8, true).blocking.scatter, 16 << 10);
         let faster = Rates { fetch: [3_000, 6_000, 15_000], ..rates };
-        assert_eq!(faster.thresholds(2).blocking.alltoall, 64 << 10);
+        assert_eq!(faster.thresholds(2, true).blocking.alltoall, 64 << 10);
         // Both sides at the same time, where a share is worth it.
         let divided = Rates { divided: [1_300, 4_900, 12_000], ..rates };
         let rooted = Thresholds { bcast: 16 << 10, gather: 64 << 10, scatter: 64 << 10, ..found };
-        assert_eq!(divided.thresholds(2), ByMode { blocking: rooted, others: found });
-        assert_eq!(divided.thresholds(8).blocking.bcast, 64 << 10);
+        assert_eq!(divided.thresholds(2, true), ByMode { blocking: rooted, others: found });
+        assert_eq!(divided.thresholds(8, true).blocking.bcast, 64 << 10);
     }
 
     #[test]
@@ -287,10 +289,11 @@ mod tests {
         let (queue, cached) = ([4_000, 6_500, 16_000], [9_900, 31_000, 110_000]);
         let (fetch, divided) = ([5_500, 9_500, 28_000], [5_400, 9_200, 23_000]);
         let rates = Rates { queue, cached, fetch, divided, copy: [280, 1_200, 5_000] };
-        let ByMode { blocking, others } = rates.thresholds(2);
+        let ByMode { blocking, others } = rates.thresholds(2, true);
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [16 << 10, 64 << 10, 64 << 10]);
         assert_eq!([others.bcast, others.gather, others.scatter], [usize::MAX; 3]);
         assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);
+        assert_eq!(rates.thresholds(2, false), others.into());
     }
 
     #[test]

@@ -39,7 +39,7 @@ mod x86 {
         }
     }
 
-    /// Whether a processor of this maker is one of those whose "rep movsb" is [slow at times](crate::shm::copy).
+    /// Whether "rep movsb" is [slow at times](crate::shm::copy) on processors of this maker.
     pub fn is_theirs(maker: &[u8]) -> bool {
         [b"AuthenticAMD", b"HygonGenuine"].iter().any(|theirs| *theirs == maker)
     }

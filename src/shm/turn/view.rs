@@ -2,6 +2,7 @@
 
 use super::trail::SOON;
 use crate::endpoint::{Error, Result};
+use crate::shm::copy;
 use crate::shm::layout::{ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
@@ -192,12 +193,13 @@ impl<'t> View<'t> {
     }
 
     /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](super::trail) when
-    /// they are written again.
+    /// they are written again. Not what goes past the caches: that needs no lines.
     #[inline(always)]
     pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
         if len > SOON * 64
             && !self.shares_cores()
             && let Some(queues) = self.queues
+            && !copy::goes_past(len)
         {
             queues.trail.note((at as usize).wrapping_sub(queues.at[self.me()].0 as usize), len);
         }

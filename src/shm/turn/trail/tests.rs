@@ -1,5 +1,6 @@
 use super::*;
 use crate::endpoint::{Blocks, Result, Span, Stream};
+use crate::shm::copy::ThroughCaches;
 use crate::shm::heap::Heap;
 use crate::shm::op::{self, Combine};
 use crate::shm::team::Team;
@@ -160,6 +161,7 @@ fn leads(team: &Team, op: u32) -> [bool; 2] {
 
 #[test]
 fn operations_take_back_what_they_have_written() {
+    let _through_caches = ThroughCaches::begin();
     // Who writes, and whether so many bytes are noted: the shared work of a long allreduce is not.
     for (name, writer) in [
         ("bcast", 0),
@@ -217,6 +219,7 @@ fn nothing_is_taken_back_after_many_operations_without_queues() {
 
 #[test]
 fn who_is_far_ahead_looks_once_for_each_long_operation() {
+    let _through_caches = ThroughCaches::begin();
     let teams = pair(Config::default());
     run([work("barrier", &teams[0], 8), work("barrier", &teams[1], 8)]);
     let op = Config::default().first_op + 1;
