@@ -1,4 +1,4 @@
-//! The table.
+//! The table: in one file, though a long one, since it is nothing but a row for each parameter, in the order in which they are printed.
 
 use super::Config;
 use super::values::{backing, boolean, bytes, integer, op_levels, size, stores, within, zero_copy};

@@ -1,9 +1,9 @@
 //! Copies between the user's buffers and shared memory.
 //!
-//! libc's memcpy does, but for two cases. Processors of AMD with fast short "rep movsb" copy 20 times as slowly by it where the target begins 1 to 31 bytes after the source,
-//! counted within pages, and twice as slowly where it begins 32 to 63 bytes after it, or on another place in a line (measured on Zen 3 and 4; glibc's bug 30994). glibc of the time before that was mended (2.36 is)
+//! libc's memcpy does, but for two cases. Processors of AMD with fast short "rep movsb" copy slowly by it where the target begins a little after the source, counted within pages: on Zen 3 20 times as slowly 1 to 31 bytes after it,
+//! and twice as slowly 32 to 63 bytes; on Zen 4 12 times at 1 byte, and up to twice at 16 and 31 (measured; glibc's bug 30994). glibc of the time before that was mended (2.36 is)
 //! copies 2 KiB to half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one. So on processors of AMD that have AVX all copies of such lengths go by [vectors](ways::vectors),
-//! which take as long as the fast "rep movsb" on Zen 4, wherever both lie. (glibc itself goes by vectors on those that have no fast "rep movsb".)
+//! which take about as long as the fast "rep movsb" on Zen 4, wherever both lie.
 //!
 //! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly from those who have read them.
 

@@ -67,7 +67,7 @@ impl Pace {
         }
     }
 
-    /// Makes it write so from now on. Returns how it did before.
+    /// Makes it write so from now on.
     pub fn set(&self, stores: Stores) {
         self.stores.store(stores as u8, Relaxed);
     }

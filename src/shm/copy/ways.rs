@@ -11,7 +11,7 @@ mod x86 {
     /// The time stamp counter.
     #[inline(always)]
     pub fn ticks() -> Option<u64> {
-        // SAFETY: belongs to x86-64; a system that forbids it to programs stops Open MPI's own clock, too.
+        // SAFETY: belongs to x86-64; only a program that has forbidden it to itself (PR_SET_TSC) is stopped by it.
         Some(unsafe { _rdtsc() })
     }
 
