@@ -13,6 +13,7 @@ use super::{pool, smsc, startup};
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use crate::params::{Shm, ZeroCopy};
 use crate::shm::config::Cores;
+use crate::shm::copy;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
 use crate::shm::rates::Rates;
@@ -224,6 +225,9 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                 false if among && yields => Cores::Lent,
                 false => Cores::Own,
             };
+            if cores == Cores::Shared {
+                copy::set_crowded();
+            }
             if me == 0 {
                 let how = if cores == Cores::Own { "with as many" } else { "which take turns on fewer" };
                 startup::remark(&format!("shared memory: {size} processes, {how} processors"));
@@ -236,7 +240,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                     Way::Nothing => "shared memory: the processes cannot read each other's (each says why)",
                 });
             }
-            let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields())));
+            let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields()), way));
             let missing = times::begin(&team, shm, cores, (way, measured));
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
@@ -250,8 +254,8 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     Ok(None)
 }
 
-/// The sizes and ways of a team; `among` other nodes, or all there is; how its processes have cores, and whether the caller's progress gives the core away and cannot be told not to.
-fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool)) -> Config {
+/// The sizes and ways of a team; `among` other nodes, or all there is; how its processes have cores, and whether the caller's progress gives the core away and cannot be told not to; how they read each other's memory.
+fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool), way: Way) -> Config {
     let (built_in, crowded) = (Config::built_in(members, cores), cores != Cores::Own);
     // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those that bring it.
     let mode = if shm.wait == Mode::Auto && crowded && among { Mode::Block } else { shm.wait };
@@ -260,6 +264,8 @@ fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool)
         fragments: shm.fragments.unwrap_or(built_in.fragments),
         sets: shm.sets.unwrap_or(built_in.sets),
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
+        past: copy::may_go_past(),
+        keeps: shm.zero_copy_min.is_none() && times::queues_win(way),
         ..built_in
     }
 }

@@ -327,7 +327,8 @@ pub const TABLE: &[Param] = &[
         name: "shm_stores",
         default: "auto",
         help: "How a process writes 4k and more to its queues: cached, through its caches; streaming, past them (on x86-64; elsewhere as \
-               cached). auto: past them while such writes take as long as if cache lines had to come back from far. \
+               cached). auto: past them while such writes take as long as if cache lines had to come back from far, \
+               and, on processors of AMD's, in long Gathers and Scatters where processes take turns on fewer cores. \
                Through the caches in any case: what is not contiguous, and what is computed in its place, as results of Scan.",
         level: 5,
         accepted: || "auto, cached, streaming".to_owned(),
@@ -359,7 +360,7 @@ pub const TABLE: &[Param] = &[
         default: "auto",
         help: "Messages (blocks, in operations that have them) of so many bytes are read from the other's memory. auto: for each operation as \
                measured by the first blocking operation on the first communicator of the process that can; before that, 16k in Scatter, 64k in Alltoall, \
-               and never elsewhere; where n processes of a communicator take turns on fewer cores, in Scatter the smaller of 16m / n² and (blocking) 2m / n, and 4m / n² in Alltoall (and Neighbor_alltoall), at least 128k, and never elsewhere; on one of several nodes, with mpi_yield_when_idle, 128k.",
+               and never elsewhere; where n processes of a communicator take turns on fewer cores, in Scatter the smaller of 16m / n² and (blocking) 2m / n, and 4m / n² in Alltoall (and Neighbor_alltoall), at least 128k, and never elsewhere; with cma on processors of AMD's never in Alltoall there, nor in a blocking Scatter while stores go past the caches; on one of several nodes, with mpi_yield_when_idle, 128k.",
         level: 5,
         accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
         set: |c, t| size(t).map(|v| c.shm.zero_copy_min = v),

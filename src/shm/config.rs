@@ -55,8 +55,6 @@ pub struct Config {
     pub sets: usize,
     /// Reductions share the work from so many bytes on; those to a root only among more than two members, and not where processes take turns on the cores (src/shm/op/relayed.rs).
     pub shared_work_min: usize,
-    /// The shortest piece of a message that goes one way, unless a fragment is shorter; a multiple of 64.
-    pub piece_min: usize,
     /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
     pub divided_min: usize,
     /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter, allgather or alltoall, these copies bypass the cache. Not so what is short, or travels as a
@@ -64,12 +62,18 @@ pub struct Config {
     pub bypass_min: usize,
     /// Number of the first operation of each stream.
     pub first_op: u32,
+    /// The shortest piece of a message that goes one way, unless a fragment is shorter; a multiple of 64.
+    pub piece_min: u32,
     /// Short slots in use: a power of two, as many as sets at least, as lines at most.
     pub shorts: u8,
     /// Bytes of a set that are in use at a time where [that is best](crate::shm::turn::Turn::narrowed), as a power of two.
     pub window: u8,
     /// Bytes of a small slot, of which there are as many as lines; 0: there are none. Made an eighth of [`short`](Config::short) where processes take turns on the cores, if that is a multiple of 64.
     pub small: u16,
+    /// Whether long writes to queues go past the caches too, from a little less than [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
+    pub past: bool,
+    /// Whether the root of a scatter may deal a block although others may read it in its memory: where nobody has said from how many bytes on to read.
+    pub keeps: bool,
 }
 
 impl Default for Config {
@@ -90,6 +94,8 @@ impl Default for Config {
             shorts: MAX_SETS as u8,
             window: 17,
             small: 0,
+            past: false,
+            keeps: false,
         }
     }
 }

@@ -52,6 +52,16 @@ pub fn goes_past(len: usize) -> bool {
     len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask(len, now) == Way::Past)
 }
 
+/// Whether long writes to queues may go past the caches without having been slow before: where that was measured to be as fast as any other way, on processors of AMD's (Zen 4), unless the process was [told](set_stores) not to.
+pub fn may_go_past() -> bool {
+    ways::prefers_vectors() && !PACE.is(Stores::Cached)
+}
+
+/// Says that processes take turns on the cores, where less is [slow](pace).
+pub fn set_crowded() {
+    PACE.set_crowded();
+}
+
 /// Makes the process write to its queues so.
 pub fn set_stores(stores: Stores) {
     PACE.set(stores);
@@ -120,6 +130,8 @@ pub unsafe fn read(to: *mut u8, from: *const u8, len: usize, bypass: bool) {
 thread_local! {
     /// Bytes that this thread has read past the cache.
     pub(super) static BYPASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    /// Bytes that it has [written past the caches](pack_past).
+    pub(super) static WRITTEN_PAST: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// As memcpy, but the commonest tiny sizes need no call, and where it may be [slow](self) long ones go by vectors.
@@ -199,6 +211,26 @@ pub unsafe fn pack<S: Stream + ?Sized>(data: &S, at: usize, len: usize, to: *mut
             will_write(to, len);
             data.pack(at, Span::new(to, len, 1))
         }
+    }
+}
+
+/// The same; `past`: past the caches, where the bytes are contiguous.
+///
+/// # Safety
+/// As for [`pack`].
+#[inline(always)]
+pub unsafe fn pack_past<S: Stream + ?Sized>(data: &S, at: usize, len: usize, to: *mut u8, past: bool) -> Result<()> {
+    match data.direct().filter(|_| past) {
+        Some(span) => {
+            #[cfg(test)]
+            WRITTEN_PAST.set(WRITTEN_PAST.get() + len);
+            let from = span.slice(at..at + len);
+            // SAFETY: who made the span promised valid memory; `to` by the caller's promise.
+            unsafe { past_the_cache(from.ptr(), to, len) };
+            Ok(())
+        }
+        // SAFETY: by the caller's promise.
+        None => unsafe { pack(data, at, len, to) },
     }
 }
 

@@ -28,7 +28,7 @@ const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;
 /// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a scatter, and those of an alltoall. Where two cores' caches are fast, reading a Scatter takes longer up to 2 MiB
-/// among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5 to 15 %; where they are slow, an Alltoall through the queue takes up to a third longer from 256 KiB on among four,
+/// among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5 to 15 %; where they are slow, and writes do not go past them, an Alltoall through the queue takes up to a third longer from 256 KiB on among four,
 /// from 128 KiB on among eight, and more than other libraries take, and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never bad.
 const CROWDED_SCATTER: usize = 16 << 20;
 /// In blocking operations members of a scatter [choose](op::dealt::may_choose) whether to read, also from so many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
@@ -109,9 +109,10 @@ impl Thresholds {
         Thresholds { scatter: CROWDED_LEAST, alltoall: CROWDED_LEAST, ..Thresholds::all(usize::MAX) };
     /// The same where they take turns. There who lends its memory has to wait until the others have had their turns, and what is shorter is
     /// sooner copied twice, while it fits the caches.
-    pub fn crowded(members: usize) -> ByMode {
+    /// `past`: long writes to queues may go [past the caches](copy::may_go_past), and others' memory is read by system calls. There an alltoall through the queues takes no longer than reading, whether caches are near or far.
+    pub fn crowded(members: usize, past: bool) -> ByMode {
         let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
-        let alltoall = from(CROWDED_ALLTOALL, members.pow(2));
+        let alltoall = if past { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) };
         let of = |scatter| Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
         let others = from(CROWDED_SCATTER, members.pow(2));
         ByMode { blocking: of(others.min(from(CROWDED_CHOICE, members))), others: of(others) }
@@ -307,8 +308,10 @@ mod tests {
                 alltoall: alltoall * KIB,
                 ..Thresholds::all(usize::MAX)
             };
-            assert_eq!(Thresholds::crowded(members), ByMode { blocking: of(blocking), others: of(others) });
+            assert_eq!(Thresholds::crowded(members, false), ByMode { blocking: of(blocking), others: of(others) });
         }
-        assert_eq!(Thresholds::crowded(64), Thresholds::LENT.into());
+        assert_eq!(Thresholds::crowded(64, false), Thresholds::LENT.into());
+        let past = [4, 64].map(|members| Thresholds::crowded(members, true).blocking);
+        assert_eq!(past.map(|of| (of.scatter, of.alltoall)), [(512 * KIB, usize::MAX), (128 * KIB, usize::MAX)]);
     }
 }

@@ -8,7 +8,7 @@
 //! for some time, and then tries again.
 
 use crate::sync::cache::Stores;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Fewer bytes go through the caches in any case.
 pub const LEAST: usize = 4 << 10;
@@ -18,6 +18,8 @@ const TOGETHER: u64 = 16 << 10;
 /// What is slow: so many ticks of the time stamp counter for a cache line, 9 to 17 ns, in the mean of [`SAMPLES`] writes. At 2.6 GHz a near cache takes 18, and up to 30 while both write; a far one 73; and 3 what no other core has read, as where some readers share
 /// the writer's core; what the writer reads from memory takes 10 to 20.
 const SLOW: u64 = 34;
+/// The same where processes take turns on the cores. There what the writer's own core has read makes lines of others count for less (half of them far makes 38, a third 26), and who writes for a shorter time sooner gives its core to others.
+const CROWDED_SLOW: u64 = 24;
 /// A write counts for no more than so many: it may have been interrupted.
 const MOST: u64 = 76;
 const LINE: u64 = 64;
@@ -35,6 +37,8 @@ const SAMPLE: u32 = 8;
 /// What is known of the latest writes. Hints: threads may be in each other's way.
 pub struct Pace {
     stores: AtomicU8,
+    /// Whether processes take turns on the cores.
+    crowded: AtomicBool,
     /// So many measure what goes through the caches.
     held: AtomicU32,
     /// Writes since it last decided, and how many ticks each of their lines took, added up.
@@ -56,6 +60,7 @@ impl Pace {
     pub const fn new(stores: Stores) -> Pace {
         Pace {
             stores: AtomicU8::new(stores as u8),
+            crowded: AtomicBool::new(false),
             held: AtomicU32::new(0),
             samples: AtomicU32::new(0),
             sum: AtomicU64::new(0),
@@ -70,6 +75,16 @@ impl Pace {
     /// Makes it write so from now on.
     pub fn set(&self, stores: Stores) {
         self.stores.store(stores as u8, Relaxed);
+    }
+
+    /// Whether it was made to write so.
+    pub fn is(&self, stores: Stores) -> bool {
+        self.stores.load(Relaxed) == stores as u8
+    }
+
+    /// Says that processes take turns on the cores.
+    pub fn set_crowded(&self) {
+        self.crowded.store(true, Relaxed);
     }
 
     /// Writes through the caches where it would be free to choose, until this has been [released](Self::release) as often.
@@ -131,7 +146,8 @@ impl Pace {
         let enough = samples >= SAMPLES;
         self.samples.store(if enough { 0 } else { samples }, Relaxed);
         self.sum.store(if enough { 0 } else { sum }, Relaxed);
-        if enough && sum > SLOW * u64::from(samples) {
+        let slow = if self.crowded.load(Relaxed) { CROWDED_SLOW } else { SLOW };
+        if enough && sum > slow * u64::from(samples) {
             let term = (2 * self.term.load(Relaxed)).clamp(FIRST, LONGEST);
             self.term.store(term, Relaxed);
             self.until.store(ended.wrapping_add(term), Relaxed);
@@ -199,6 +215,24 @@ mod tests {
             let pace = Pace::new(Stores::Auto);
             assert_eq!(writes(&pace, LEN, &ticks), 0);
             assert_eq!(write(&pace, 1000, LEN, OWN), past, "{ticks:?}");
+        }
+    }
+
+    #[test]
+    fn where_processes_take_turns_less_is_slow() {
+        for (ticks, past) in [
+            ([NEAR, NEAR, NEAR, NEAR], [false, false]),
+            ([NEAR, FAR, OWN, OWN], [false, true]),
+            ([30, 30, 30, 30], [false, true]),
+            ([OWN, FAR, OWN, FAR], [true, true]),
+        ] {
+            let paces = [(); 2].map(|()| Pace::new(Stores::Auto));
+            paces[1].set_crowded();
+            let found = paces.each_ref().map(|pace| {
+                assert_eq!(writes(pace, LEN, &ticks), 0);
+                write(pace, 1000, LEN, OWN)
+            });
+            assert_eq!(found, past, "{ticks:?}");
         }
     }
 

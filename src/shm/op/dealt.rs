@@ -141,6 +141,19 @@ pub(super) fn may_choose(turn: &Turn<'_>) -> bool {
     is_wanted(turn) && turn.is_crowded()
 }
 
+/// Whether the root had better deal a block of so many bytes that its member may read, as copies go now: where what is written goes past the caches, it deals faster than members read.
+pub(super) fn keeps(turn: &Turn<'_>) -> impl Fn(usize) -> bool + Copy {
+    let may = may_choose(turn) && turn.team().config().keeps;
+    // Asked once, for all blocks: it changes.
+    let past = may && copy::goes_past(usize::MAX);
+    move |len| past || (may && writes_past(turn, len))
+}
+
+/// Whether the blocks, if all are as long as this one, are so long that they go past the caches in any case. As all wait for the one who writes, half as many bytes will do.
+fn writes_past(turn: &Turn<'_>, len: usize) -> bool {
+    turn.writes_past(len.saturating_mul(2 * (turn.size() - 1)))
+}
+
 /// Gives others the core once, as far as the system likes.
 pub(super) async fn give_way() {
     let mut gave = false;
@@ -163,6 +176,7 @@ pub(super) async fn send<B: Blocks + ?Sized>(
     let mut given: Vec<Given> = Vec::new();
     for member in turn.others().filter(|&m| !rooms.hold(all.len(m)) && !away(m)) {
         let (block, len) = (Block::new(all, member), all.len(member));
+        let past = writes_past(turn, len);
         for k in 0..ring.portions(len) {
             let part = ring.portion(len, k);
             let place = dealer.next(part.len());
@@ -175,7 +189,7 @@ pub(super) async fn send<B: Blocks + ?Sized>(
             }
             let to = turn.slot(turn.me(), 0).wrapping_add(place.start);
             // SAFETY: nobody reads there any more; it is within the set.
-            unsafe { copy::pack(&block, part.start, part.len(), turn.mine(to, part.len())) }?;
+            unsafe { copy::pack_past(&block, part.start, part.len(), turn.mine(to, part.len()), past) }?;
             turn.publish(dealer.count as u32 + 1);
             given.push(Given { place, reader: member, read: k as u32 + 1 });
         }

@@ -75,6 +75,7 @@ async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, ze
         }
     }
     let (others, place) = (turn.size() - 1, index(root, me));
+    let past = turn.writes_past(len.saturating_mul(others));
     for step in 0..turn.steps(len.div_ceil(piece) * others)? / others as u32 {
         if let Some(before) = step.checked_sub(turn.depth()) {
             turn.read(root, before * others as u32 + place as u32 + 1).await?;
@@ -82,7 +83,7 @@ async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, ze
         let at = step as usize * piece;
         let part = piece.min(len - at);
         // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
-        unsafe { copy::pack(own, at, part, turn.mine(turn.slot(me, step), part)) }?;
+        unsafe { copy::pack_past(own, at, part, turn.mine(turn.slot(me, step), part), past) }?;
         turn.publish(step + 1);
     }
     turn.finish();

@@ -98,7 +98,8 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (me, deals) = (turn.me(), dealt::is_wanted(&turn));
     let plan = Plan::new(&turn, me, zero_copy);
     turn.set_free().await?;
-    let away = |m: Member| match all.len(m) >= zero_copy && !plan.rooms.hold(all.len(m)) {
+    let keeps = dealt::keeps(&turn);
+    let away = |m: Member| match all.len(m) >= zero_copy && !plan.rooms.hold(all.len(m)) && !keeps(all.len(m)) {
         true => address(&turn, &Block::new(all, m)),
         false => 0,
     };

@@ -4,7 +4,7 @@ use super::tree::{Rung, Tree};
 use super::{allgather, alltoall, bcast, gather, scatter, tree};
 use crate::endpoint::{Blocks, Result, Span};
 use crate::shm::config::Cores;
-use crate::shm::copy::BYPASSED;
+use crate::shm::copy::{BYPASSED, WRITTEN_PAST};
 use crate::shm::heap::Heap;
 use crate::shm::team::{Config, Team};
 use std::future::Future;
@@ -79,18 +79,23 @@ impl Case {
     /// How many bytes all members together copy past the cache, where they have cores in this way, and do so from `bypass_min` bytes on;
     /// `readable`: they can read each other's memory.
     fn bypassed(self, cores: Cores, bypass_min: usize, readable: bool) -> usize {
-        let mut config = Config { bypass_min, ..Config::built_in(MEMBERS, cores) };
+        self.copied(Config { bypass_min, ..Config::built_in(MEMBERS, cores) }, cores, readable).0
+    }
+
+    /// The same of any sizes; and how many bytes they write past the caches.
+    fn copied(self, mut config: Config, cores: Cores, readable: bool) -> (usize, usize) {
         config.waiting.crowded = cores != Cores::Own;
         let heap = Heap::new(MEMBERS, usize::MAX, readable);
         let teams: Vec<_> = (0..MEMBERS).map(|me| Team::new(heap.member(me), config)).collect();
         let mut works: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
         teams.iter().for_each(|team| works.push(Box::pin(self.of(team))));
         BYPASSED.set(0);
+        WRITTEN_PAST.set(0);
         for _ in 0..100_000 {
             let mut context = Context::from_waker(Waker::noop());
             works.retain_mut(|work| work.as_mut().poll(&mut context).map(Result::unwrap).is_pending());
             if works.is_empty() {
-                return BYPASSED.get();
+                return (BYPASSED.get(), WRITTEN_PAST.get());
             }
         }
         panic!("{} hangs", self.operation);
@@ -116,6 +121,34 @@ fn what_all_copy_together_decides_whether_copies_bypass_the_cache() {
     }
     // In one portion.
     assert_eq!([99_999, 100_000].map(|len| bypassed("scatter", len, Cores::Shared, 300_000)), [0, 300_000]);
+}
+
+#[test]
+fn what_all_write_together_decides_whether_it_goes_past_the_caches() {
+    const BYPASS: usize = 400_000;
+    // A gather from 300,000 bytes of three writers on, a scatter from half as many of its root's.
+    for (operation, least) in [("gather", 100_000), ("scatter", 50_000)] {
+        for (past, len, found) in
+            [(true, least - 1, 0), (true, least, 3 * least), (true, 2 * least, 6 * least), (false, least, 0)]
+        {
+            let case = Case { operation, lengths: [len; MEMBERS], zero_copy: usize::MAX };
+            // In portions, or fragments, of 16 KiB.
+            let config =
+                Config { bypass_min: BYPASS, past, fragment: 16 << 10, fragments: 4, sets: 2, ..Config::default() };
+            assert_eq!(case.copied(config, Cores::Shared, true).1, found, "{operation}, {len}");
+        }
+    }
+}
+
+#[test]
+fn the_root_of_a_scatter_keeps_what_it_writes_past_the_caches() {
+    for (keeps, past, written) in [(true, true, 300_000), (false, true, 0), (true, false, 0)] {
+        let case = Case { operation: "scatter", lengths: [100_000; MEMBERS], zero_copy: 1000 };
+        let config = Config { bypass_min: 100_000, past, keeps, fragments: 4, sets: 2, ..Config::default() };
+        let found = case.copied(config, Cores::Shared, true);
+        // All members are in the call, and read as soon as they may.
+        assert_eq!(found.1, written, "{keeps}, {past}");
+    }
 }
 
 #[test]

@@ -70,6 +70,14 @@ impl<'t> View<'t> {
         bytes.saturating_mul(readers) >= self.team.config().bypass_min
     }
 
+    /// Whether what is written to the queues goes past the caches, near or far, where all members together write so many bytes, as far as the caller knows: where caches would not keep it until it is read, as it is
+    /// with what [bypasses](Self::bypasses) them, but a little sooner.
+    #[inline(always)]
+    pub fn writes_past(&self, bytes: usize) -> bool {
+        let config = self.team.config();
+        config.past && bytes >= config.bypass_min / 4 * 3
+    }
+
     /// Bytes of a fragment.
     #[inline(always)]
     pub fn fragment(&self) -> usize {
@@ -81,7 +89,7 @@ impl<'t> View<'t> {
     #[inline(always)]
     pub fn piece(&self, len: usize) -> usize {
         let fragment = self.fragment();
-        let quarter = len.div_ceil(4).next_multiple_of(64).max(self.team.config().piece_min);
+        let quarter = len.div_ceil(4).next_multiple_of(64).max(self.team.config().piece_min as usize);
         if self.shares_cores() { fragment } else { fragment.min(quarter) }
     }
 
