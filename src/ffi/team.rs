@@ -265,7 +265,7 @@ fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool)
         sets: shm.sets.unwrap_or(built_in.sets),
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
         past: copy::may_go_past(),
-        keeps: shm.zero_copy_min.is_none() && times::queues_win(way),
+        keeps: shm.zero_copy_min.is_none() && times::queues_win(way, cores, members),
         ..built_in
     }
 }

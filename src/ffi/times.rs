@@ -31,8 +31,10 @@ pub fn of(way: Way, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
 }
 
 /// Whether queues may do better than reading where processes take turns on the cores: past the caches two copies take no longer than one system call that copies. (Mapped memory needs no such call.)
-pub fn queues_win(way: Way) -> bool {
-    way != Way::Smsc && copy::may_go_past()
+/// Measured with up to eight members on two cores: where there are more, queues are shorter, so that shares are not [written past the caches](copy::pace), and one root that writes keeps more cores waiting that could read.
+pub fn queues_win(way: Way, cores: Cores, members: usize) -> bool {
+    const MOST: usize = 8;
+    way != Way::Smsc && cores == Cores::Shared && members <= MOST && copy::may_go_past()
 }
 
 /// Tells the team from how many bytes on to read: what the parameter says, or what follows from what has been `measured` on this node for its `way`. The way's number, if nobody has measured it; the same for all members.
@@ -46,7 +48,7 @@ pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option
     let otherwise = match cores {
         Cores::Own => Thresholds::UNKNOWN.into(),
         Cores::Lent => Thresholds::LENT.into(),
-        Cores::Shared => Thresholds::crowded(team.size(), queues_win(way)),
+        Cores::Shared => Thresholds::crowded(team.size(), queues_win(way, cores, team.size())),
     };
     team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(team.size(), team.memory().stores())));
     if let Some(rates) = known {

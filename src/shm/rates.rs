@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(Thresholds::crowded(members, false), ByMode { blocking: of(blocking), others: of(others) });
         }
         assert_eq!(Thresholds::crowded(64, false), Thresholds::LENT.into());
-        let past = [4, 64].map(|members| Thresholds::crowded(members, true).blocking);
-        assert_eq!(past.map(|of| (of.scatter, of.alltoall)), [(512 * KIB, usize::MAX), (128 * KIB, usize::MAX)]);
+        let past = [4, 8].map(|members| Thresholds::crowded(members, true).blocking);
+        assert_eq!(past.map(|of| (of.scatter, of.alltoall)), [(512 * KIB, usize::MAX), (256 * KIB, usize::MAX)]);
     }
 }

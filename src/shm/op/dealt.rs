@@ -1,7 +1,7 @@
 //! Scatter where members take turns on the cores: each member's block goes to it as a whole, so that one turn is enough for it.
 //!
 //! The set is a ring. The root writes the blocks one after the other, longer ones in portions of about half the ring, and waits for readers only where their portions
-//! stand in the way. (So one who does not read its long block keeps those after it waiting, unless members [choose](may_choose).) In the root's short slot each member finds where its first portion lies, and its number.
+//! stand in the way. (So one who does not read its long block keeps those after it waiting, unless members [choose](may_choose), and the root does not [keep](keeps) the block.) In the root's short slot each member finds where its first portion lies, and its number.
 //! Those notes, and all that is short, are published as step 1, portion i, from 0, as step i + 2. A member's progress as a reader counts its own portions. Where the ring holds all blocks at once, each
 //! in one portion, the root writes them and is through ([`send_all`]): with four members, of equal blocks and built-in sizes, that is so up to some 170 KiB, with eight up to 73 KiB.
 
