@@ -16,7 +16,7 @@ use crate::shm::config::Cores;
 use crate::shm::copy;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
-use crate::shm::rates::Rates;
+use crate::shm::rates::{self, Rates};
 use crate::shm::reading::{Way, Ways};
 use crate::shm::team::{Config, Team};
 use crate::sync::cores::{ROOM_BYTES, Room, take_turns};
@@ -265,7 +265,7 @@ fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool)
         sets: shm.sets.unwrap_or(built_in.sets),
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
         past: copy::may_go_past(),
-        keeps: shm.zero_copy_min.is_none() && times::queues_win(way, cores, members),
+        keeps: shm.zero_copy_min.is_none() && rates::queues_win(way, cores, members),
         ..built_in
     }
 }

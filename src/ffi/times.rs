@@ -4,7 +4,6 @@ use super::startup;
 use crate::endpoint::Result;
 use crate::params::Shm;
 use crate::shm::config::Cores;
-use crate::shm::copy;
 use crate::shm::rates::{self, RATES_BYTES, Rates, Thresholds};
 use crate::shm::reading::{WAYS, Way};
 use crate::shm::team::Team;
@@ -30,13 +29,6 @@ pub fn of(way: Way, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
     Rates::decode(known[way.number()? * RATES_BYTES..].first_chunk()?)
 }
 
-/// Whether queues may do better than reading where processes take turns on the cores: past the caches two copies take no longer than one system call that copies. (Mapped memory needs no such call.)
-/// Measured with up to eight members on two cores: where there are more, queues are shorter, so that shares are not [written past the caches](copy::pace), and one root that writes keeps more cores waiting that could read.
-pub fn queues_win(way: Way, cores: Cores, members: usize) -> bool {
-    const MOST: usize = 8;
-    way != Way::Smsc && cores == Cores::Shared && members <= MOST && copy::may_go_past()
-}
-
 /// Tells the team from how many bytes on to read: what the parameter says, or what follows from what has been `measured` on this node for its `way`. The way's number, if nobody has measured it; the same for all members.
 pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option<Rates>)) -> Option<usize> {
     if let Some(bytes) = shm.zero_copy_min {
@@ -48,7 +40,7 @@ pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option
     let otherwise = match cores {
         Cores::Own => Thresholds::UNKNOWN.into(),
         Cores::Lent => Thresholds::LENT.into(),
-        Cores::Shared => Thresholds::crowded(team.size(), queues_win(way, cores, team.size())),
+        Cores::Shared => Thresholds::crowded(team.size(), rates::queues_win(way, cores, team.size())),
     };
     team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(team.size(), team.memory().stores())));
     if let Some(rates) = known {

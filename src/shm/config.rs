@@ -72,7 +72,7 @@ pub struct Config {
     pub small: u16,
     /// Whether long writes to queues go past the caches too, from a little less than [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
     pub past: bool,
-    /// Whether the root of a scatter may deal a block although others may read it in its memory: where nobody has said from how many bytes on to read.
+    /// Whether the root of a scatter may deal a block although others may read it in its memory: where [queues win](crate::shm::rates::queues_win), and nobody has said from how many bytes on to read.
     pub keeps: bool,
 }
 

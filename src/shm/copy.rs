@@ -52,12 +52,12 @@ pub fn goes_past(len: usize) -> bool {
     len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask(len, now) == Way::Past)
 }
 
-/// Whether long writes to queues may go past the caches without having been slow before: where that was measured to be as fast as any other way, on processors of AMD's (Zen 4), unless the process was [told](set_stores) not to.
+/// Whether long writes to queues may go past the caches without having been slow before: on processors of AMD's, as it was measured on Zen 4 only, unless the process was [told](set_stores) not to.
 pub fn may_go_past() -> bool {
     ways::prefers_vectors() && !PACE.is(Stores::Cached)
 }
 
-/// Says that processes take turns on the cores, where less is [slow](pace).
+/// Says that processes take turns on the cores, where less is [slow](pace): for all writes of the process from now on, since who is near or far does not depend on the team.
 pub fn set_crowded() {
     PACE.set_crowded();
 }
@@ -224,6 +224,7 @@ pub unsafe fn pack_past<S: Stream + ?Sized>(data: &S, at: usize, len: usize, to:
         Some(span) => {
             #[cfg(test)]
             WRITTEN_PAST.set(WRITTEN_PAST.get() + len);
+            will_write(to, len);
             let from = span.slice(at..at + len);
             // SAFETY: who made the span promised valid memory; `to` by the caller's promise.
             unsafe { past_the_cache(from.ptr(), to, len) };

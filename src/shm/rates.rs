@@ -6,11 +6,12 @@
 //! broadcasts, in its first blocking operation, and later teams reuse that.
 
 use crate::endpoint::{Result, Span};
-use crate::shm::config::Config;
+use crate::shm::config::{Config, Cores};
 use crate::shm::copy::{self, ThroughCaches};
 use crate::shm::layout::BLOCKING;
 use crate::shm::op;
 use crate::shm::op::divided::{Root, share_among};
+use crate::shm::reading::Way;
 use crate::shm::team::Team;
 use std::hint::black_box;
 use std::time::Instant;
@@ -35,6 +36,8 @@ const CROWDED_SCATTER: usize = 16 << 20;
 const CROWDED_CHOICE: usize = 2 << 20;
 /// See there.
 const CROWDED_ALLTOALL: usize = 4 << 20;
+/// Up to so many processes queues may [do better](queues_win) there: as many as it was measured with. Of 33 and more, shares of a queue are too short to go past the caches.
+const CROWDED_QUEUES: usize = 8;
 /// Shorter blocks are not read there.
 const CROWDED_LEAST: usize = 128 << 10;
 /// Bytes of a cache line.
@@ -109,10 +112,10 @@ impl Thresholds {
         Thresholds { scatter: CROWDED_LEAST, alltoall: CROWDED_LEAST, ..Thresholds::all(usize::MAX) };
     /// The same where they take turns. There who lends its memory has to wait until the others have had their turns, and what is shorter is
     /// sooner copied twice, while it fits the caches.
-    /// `past`: long writes to queues may go [past the caches](copy::may_go_past), and others' memory is read by system calls. There an alltoall through the queues takes no longer than reading, whether caches are near or far.
-    pub fn crowded(members: usize, past: bool) -> ByMode {
+    /// `queues`: they [do better](queues_win). Then nothing is read in an alltoall, and the root of a scatter may [keep](op::dealt::keeps) what is to be read.
+    pub fn crowded(members: usize, queues: bool) -> ByMode {
         let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
-        let alltoall = if past { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) };
+        let alltoall = if queues { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) };
         let of = |scatter| Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
         let others = from(CROWDED_SCATTER, members.pow(2));
         ByMode { blocking: of(others.min(from(CROWDED_CHOICE, members))), others: of(others) }
@@ -122,6 +125,12 @@ impl Thresholds {
     pub const fn all(bytes: usize) -> Thresholds {
         Thresholds { bcast: bytes, gather: bytes, scatter: bytes, allgather: bytes, alltoall: bytes, allreduce: bytes }
     }
+}
+
+/// Whether long blocks had better go through the queues where others' memory could be read: where processes take turns on the cores, writes [may go past the caches](copy::may_go_past), and reading is a system call
+/// each time. (Mapped memory needs none.)
+pub fn queues_win(way: Way, cores: Cores, members: usize) -> bool {
+    way != Way::Smsc && cores == Cores::Shared && members <= CROWDED_QUEUES && copy::may_go_past()
 }
 
 impl Rates {
@@ -298,6 +307,17 @@ mod tests {
     }
 
     #[test]
+    fn queues_win_only_among_few_that_share_cores_and_read_by_system_calls() {
+        let (cma, shared) = (Way::Cma, Cores::Shared);
+        assert_eq!([2, 8].map(|members| queues_win(cma, shared, members)), [copy::may_go_past(); 2]);
+        for (way, cores, members) in
+            [(Way::Smsc, shared, 4), (cma, shared, 9), (cma, Cores::Lent, 4), (cma, Cores::Own, 4)]
+        {
+            assert!(!queues_win(way, cores, members), "{way:?}, {cores:?}, {members}");
+        }
+    }
+
+    #[test]
     fn the_more_take_turns_the_shorter_is_what_they_read() {
         const KIB: usize = 1 << 10;
         for (members, blocking, others, alltoall) in
@@ -311,7 +331,7 @@ mod tests {
             assert_eq!(Thresholds::crowded(members, false), ByMode { blocking: of(blocking), others: of(others) });
         }
         assert_eq!(Thresholds::crowded(64, false), Thresholds::LENT.into());
-        let past = [4, 8].map(|members| Thresholds::crowded(members, true).blocking);
-        assert_eq!(past.map(|of| (of.scatter, of.alltoall)), [(512 * KIB, usize::MAX), (256 * KIB, usize::MAX)]);
+        let queues = [4, 8].map(|members| Thresholds::crowded(members, true).blocking);
+        assert_eq!(queues.map(|of| (of.scatter, of.alltoall)), [(512 * KIB, usize::MAX), (256 * KIB, usize::MAX)]);
     }
 }

@@ -70,8 +70,7 @@ impl<'t> View<'t> {
         bytes.saturating_mul(readers) >= self.team.config().bypass_min
     }
 
-    /// Whether what is written to the queues goes past the caches, near or far, where all members together write so many bytes, as far as the caller knows: where caches would not keep it until it is read, as it is
-    /// with what [bypasses](Self::bypasses) them, but a little sooner.
+    /// Whether writes to the queues go past the caches, near or far, where all members together write so many bytes: nearly as many as copies out of them [bypass](Self::bypasses) the cache from.
     #[inline(always)]
     pub fn writes_past(&self, bytes: usize) -> bool {
         let config = self.team.config();
