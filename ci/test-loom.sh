@@ -18,29 +18,31 @@ relaxed look            | src/shm/reach.rs       | a_payload_arrives_with_its_fl
 no look before sleeping | src/shm/team/waking.rs | no_wake_up_is_lost_at_the_end_of_an_operation   | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(place(member, word, half), Ordering::Relaxed);/; s/^        asleep.store(place(member, word, half), Ordering::Relaxed);//
 sleeps elsewhere        | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/asleep.store(place(member, word, half)/asleep.store(place(member, word, Half::High)/
 no fence at the writer  | src/shm/team/waking.rs | no_wake_up_is_lost                              | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
-relaxed last step       | src/shm/turn/view.rs   | a_payload_arrives_with_its_flag                 | s/line.store(word(self.op, step), Ordering::Release)/line.store(word(self.op, step), Ordering::Relaxed)/
+relaxed last step       | src/shm/turn/view.rs   | a_payload_arrives_with_its_flag                 | s/line.store(last, Ordering::Release)/line.store(last, Ordering::Relaxed)/
 relaxed end             | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/read.store(word(next, 0), Ordering::Release)/read.store(word(next, 0), Ordering::Relaxed)/
 no wake for the line    | src/shm/turn/view.rs   | no_wake_up_is_lost_where_the_end_wakes          | s/wake(.through, (line.*$/wake([through]);/
 no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/wake(.through.)/wake([])/
-line not awaited        | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
-set not awaited         | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => config.sets,/_ => config.lines,/
-short slot not awaited  | src/shm/turn/view.rs   | a_short_slot_is_used_again_only_when_all_have_read_it | s/config.short => usize::from(config.shorts),/config.short => config.lines,/
+line not awaited        | src/shm/turn/slots.rs  | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
+set not awaited         | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => (config.sets.into(), true),/_ => (config.lines, true),/
+set kept too long       | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/!self.known(word(last.wrapping_add(1), 0))/false/
+set not told            | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/line_word(self.op, step, self.stream.set.load(Ordering::Relaxed))/line_word(self.op, step, 0)/
+short slot not awaited  | src/shm/turn/slots.rs  | a_short_slot_is_used_again_only_when_all_have_read_it | s/config.short => (usize::from(config.shorts), false),/config.short => (config.lines, false),/
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/{ LINE } else { SHORTEST }/{ LINE } else { LINE }/
 piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/read(reader, before + 1)/read(reader, before)/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
 relaxed glance          | src/shm/turn/view.rs   | two_exchange_lines                              | s/reached(self.line(member).word.load(Ordering::Acquire)/reached(self.line(member).word.load(Ordering::Relaxed)/
-exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let want = if wants_set { usize::MAX }/let want = if wants_set { 0 }/
+exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/let want = if wants_set { want_set(config, out, peers.to()) }/let want = if wants_set { 0 }/
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
 answered twice          | src/shm/turn/asking.rs | two_ask_each_other                              | s/desk.answered.is_none()/true/
 relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/
-ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_taken(usize::MAX)/room_taken(0)/
+ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_taken(want_set(.*$/room_taken(0) {/
 block told too early    | src/shm/op/dealt.rs    | a_block_arrives_before_the_next_one_is_there      | s/turn.publish(dealer.count as u32 + 1);$/turn.publish(dealer.count as u32 + 2);/
 portion not awaited     | src/shm/op/dealt.rs    | a_place_is_used_again_only_when_its_reader_has_read | s/read: k as u32 + 1/read: k as u32/
 gather not awaited      | src/shm/op/gather.rs   | a_piece_of_a_block_stays_until_the_root_has_read_it | s/ + place as u32 + 1)/ + place as u32)/
 relaxed failure         | src/shm/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/
 flip not counted        | src/shm/mailbox.rs     | what_is_counted_is_seen                         | s/store(self.news, Ordering::Release)/store(self.news, Ordering::Relaxed)/
 relaxed flip            | src/shm/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/
-slot not awaited        | src/shm/turn/view.rs   | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
+slot not awaited        | src/shm/turn/slots.rs  | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
 '
 # Each line of the table that has a file, as name, file, model and change.
 each_mutant() {

@@ -134,7 +134,7 @@ fn main() {
         bypass_min: get(5, usual.bypass_min),
         fragment: get(1, usual.fragment),
         fragments: get(2, usual.fragments),
-        sets: get(3, usual.sets),
+        sets: get(3, usual.sets.into()) as u8,
         waiting,
         ..usual
     };

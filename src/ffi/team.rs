@@ -262,7 +262,7 @@ fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool)
     Config {
         fragment: shm.fragment_size.unwrap_or(built_in.fragment),
         fragments: shm.fragments.unwrap_or(built_in.fragments),
-        sets: shm.sets.unwrap_or(built_in.sets),
+        sets: shm.sets.map_or(built_in.sets, |sets| sets as u8),
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
         past: copy::may_go_past(),
         keeps: shm.zero_copy_min.is_none() && rates::queues_win(way, cores, members),

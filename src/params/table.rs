@@ -318,7 +318,8 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "shm_sets",
         default: "auto",
-        help: "Sets that a queue is divided into: so many operations may be about at a time. Rounded down to a power of two.",
+        help: "Sets that a queue is divided into: so many operations may be about at a time. Rounded down to a power of two, and to 4 where \
+               processes take turns on the cores.",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 8".to_owned(),
         set: |c, t| within(t, 1, 8).map(|v| c.shm.sets = v),

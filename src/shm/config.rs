@@ -51,8 +51,6 @@ pub struct Config {
     pub fragment: usize,
     /// Fragments of a queue, over all sets.
     pub fragments: usize,
-    /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8.
-    pub sets: usize,
     /// Reductions share the work from so many bytes on; those to a root only among more than two members, and not where processes take turns on the cores (src/shm/op/relayed.rs).
     pub shared_work_min: usize,
     /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
@@ -66,6 +64,8 @@ pub struct Config {
     pub piece_min: u32,
     /// Short slots in use: a power of two, as many as sets at least, as lines at most.
     pub shorts: u8,
+    /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8; up to 4 where processes take turns on the cores.
+    pub sets: u8,
     /// Bytes of a set that are in use at a time where [that is best](crate::shm::turn::Turn::narrowed), as a power of two.
     pub window: u8,
     /// Bytes of a small slot, of which there are as many as lines; 0: there are none. Made an eighth of [`short`](Config::short) where processes take turns on the cores, if that is a multiple of 64.

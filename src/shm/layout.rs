@@ -1,7 +1,8 @@
 //! What stands where in a control block, and how its words count.
 //!
-//! A *word* counts operations in its upper half, and steps in its lower half above two bits of the operation's number: so a later
-//! operation differs in both, and who sleeps on the lower half does not miss the end of an operation. It only ever grows, with
+//! A *word* counts operations in its upper half, and steps in its lower half above two bits. Of the `read` word those are the operation's number: so a later
+//! operation differs in both halves, and who sleeps on the lower half does not miss the end of an operation. Of a line they say [in which set](super::turn::View::slot) the writer's slots are: it is used again
+//! only some operations later, whose numbers end alike. A word only ever grows, with
 //! wrap-around: words are compared by the sign of their difference, which is right while they are less than 2³¹ operations apart.
 //! A line that its owner does not use would stay behind that, so each member renews its own from time to time
 //! ([`StreamControl::renew`]); the `read` words go on with every operation.
@@ -144,9 +145,24 @@ pub fn word(op: u32, step: u32) -> u64 {
     u64::from(op) << 32 | u64::from(step << 2 | op & 3)
 }
 
+/// The most sets that the word of a line can tell apart.
+pub const MAX_TOLD: u8 = 4;
+
+/// The word of a line whose owner's slots are in `set`, from 0 to 3; to compare others with, that of set 0 is the least.
+#[inline(always)]
+pub fn line_word(op: u32, step: u32, set: u8) -> u64 {
+    u64::from(op) << 32 | u64::from(step << 2 | u32::from(set))
+}
+
 /// The step of a word.
 pub fn step(word: u64) -> u32 {
     word as u32 >> 2
+}
+
+/// The set that the word of a line tells.
+#[inline(always)]
+pub fn told_set(word: u64) -> usize {
+    word as usize & usize::from(MAX_TOLD - 1)
 }
 
 /// Whether it is time to renew what is old, before operation `next`.
@@ -195,6 +211,18 @@ mod tests {
             for last in [STEPS as u32, ASKING, MOST] {
                 assert!(reached(word(op.wrapping_add(1), 0), word(op, last)));
                 assert_eq!(step(word(op, last)), last);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_tells_its_set_and_compares_alike_whichever_that_is() {
+        for (op, last) in [(0, 1), (6, STEPS as u32), (u32::MAX, ASKING), (u32::MAX, MOST)] {
+            for set in 0..MAX_TOLD {
+                let now = line_word(op, last, set);
+                assert_eq!((told_set(now), step(now)), (set.into(), last));
+                assert!(reached(now, line_word(op, last, 0)) && reached(line_word(op.wrapping_add(8), 0, 0), now));
+                assert!(!reached(line_word(op, last - 1, set), line_word(op, last, 0)));
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::endpoint::{Error, Result};
 pub use crate::shm::config::Config;
 use crate::shm::config::{LEAST_SHARE, MAX_FRAGMENTS, MAX_SETS};
 use crate::shm::layout::{
-    BLOCKING, Control, LANES, LINE, LINES, NOT_YET, PAGES, Part, REFUSED, SHARE_ALIGN, SHORT, SLOTS, STREAMS,
+    BLOCKING, Control, LANES, LINE, LINES, MAX_TOLD, NOT_YET, PAGES, Part, REFUSED, SHARE_ALIGN, SHORT, SLOTS, STREAMS,
     StreamControl, share,
 };
 use crate::shm::memory::{Member, Memory};
@@ -30,7 +30,7 @@ pub(super) use at::At;
 use smallvec::SmallVec;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use waking::Awaited;
 
 /// The caller's view of all members' controls of a stream.
@@ -49,6 +49,10 @@ pub(super) struct Stream {
     pub next: AtomicU32,
     /// An operation is under way.
     pub busy: AtomicBool,
+    /// In which set one's own slots are, where processes take turns on the cores.
+    pub set: AtomicU8,
+    /// The latest operation for which one has [chosen](super::turn::View::room_taken) that.
+    pub chosen: AtomicU32,
     /// All others are known to have come so far as readers.
     pub behind: AtomicU64,
     /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
@@ -63,6 +67,8 @@ impl Stream {
         Stream {
             next: AtomicU32::new(first_op),
             busy: AtomicBool::new(false),
+            set: AtomicU8::new(0),
+            chosen: AtomicU32::new(first_op.wrapping_sub(1)),
             behind: AtomicU64::new(super::layout::word(first_op, 0)),
             controls: OnceLock::new(),
             queues: OnceLock::new(),
@@ -115,7 +121,8 @@ impl Team {
         let control = |m| unsafe { &raw mut (*memory.control(m).cast::<Control>()).stream };
         let controls = (0..size).map(|m| At(control(m))).collect();
         let power = |n: usize| if n.is_power_of_two() { n } else { n.next_power_of_two() / 2 };
-        let sets = power(config.sets.clamp(1, MAX_SETS));
+        let most_sets = if config.waiting.crowded { MAX_TOLD.into() } else { MAX_SETS };
+        let sets = power(usize::from(config.sets).clamp(1, most_sets));
         let each = power((config.fragments / sets).clamp(1, MAX_FRAGMENTS));
         let fragment = config.fragment.max(LEAST_SHARE * size).next_multiple_of(64);
         let short = config.short.min(SHORT).next_multiple_of(64);
@@ -124,7 +131,7 @@ impl Team {
             whole: if config.waiting.crowded { config.whole.clamp(short, short.max(each * fragment)) } else { short },
             fragment,
             fragments: each * sets,
-            sets,
+            sets: sets as u8,
             lines,
             shorts: power(usize::from(config.shorts).clamp(sets, lines)) as u8,
             small: if config.waiting.crowded && short.is_multiple_of(512) { short as u16 / 8 } else { 0 },

@@ -19,7 +19,7 @@ fn config(fragments: usize, sets: usize, mode: Mode) -> Config {
     Config {
         fragment: 64,
         fragments,
-        sets,
+        sets: sets as u8,
         short: 0,
         shared_work_min: usize::MAX,
         waiting,

@@ -104,7 +104,7 @@ pub fn config(rng: &mut Rng) -> Config {
     Config {
         fragment: [64, 128, 192, 512][rng.below(4)],
         fragments: sets * [1, 2, 4, 8, 32][rng.below(5)],
-        sets,
+        sets: sets as u8,
         lines: [8, 16, 32][rng.below(3)],
         short: [0, 100, 1000, 9999][rng.below(4)],
         shorts: [1, 2, 4, 8, 32][rng.below(5)],

@@ -4,7 +4,7 @@
 //! as much as a share of a slot holds (what fits in the first round does so in a plainer way, where members take turns on the cores); with the first one comes an address to read the block at instead, or 0. Only the two members
 //! concerned need to know the length of a block.
 
-use super::block::{Block, Rooms, Shares, all_lengths, index, sum_lengths, transfer};
+use super::block::{Block, Rooms, Shares, all_lengths, index, sum_lengths, transfer, want_set};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::{address_in, fetch, get, put, reads_anywhere};
@@ -69,12 +69,12 @@ impl Plan<'_> {
     fn place(self, turn: &Turn<'_>, len: usize, in_slots: bool) -> Place {
         let rooms = self.rooms(0);
         let in_line = rooms.is_in_line(len);
-        let ((start, shares), head) = match (in_line, in_slots && !rooms.hold(len)) {
-            (true, _) => ((0, rooms.line()), 0),
-            (false, false) => (rooms.slot(turn, len), 0),
-            (false, true) => ((turn.slot_at(0), self.slot(0)), self.head()),
+        let (room, (start, shares), head) = match (in_line, in_slots && !rooms.hold(len)) {
+            (true, _) => (Room::Line, (0, rooms.line()), 0),
+            (false, false) => (Room::Queue, rooms.slot(turn, len), 0),
+            (false, true) => (Room::Set, (0, self.slot(0)), self.head()),
         };
-        Place { in_line, start: start + head, each: shares.each, head }
+        Place { room, start: start + head, each: shares.each, head }
     }
 
     fn rounds(self, len: usize) -> usize {
@@ -82,12 +82,20 @@ impl Plan<'_> {
     }
 }
 
+/// What a block lies in.
+#[derive(Clone, Copy)]
+enum Room {
+    Line,
+    Queue,
+    /// The writer's, as it says with the step that it publishes.
+    Set,
+}
+
 /// Where blocks of a length are that travel at once: worked out once, if all are as long.
 #[derive(Clone, Copy)]
 struct Place {
-    /// In the line; else in the queue.
-    in_line: bool,
-    /// Bytes from the beginning of either to the first block, and from one to the next.
+    room: Room,
+    /// Bytes from its beginning to the first block, and from one to the next.
     start: usize,
     each: usize,
     /// Bytes before a block, for an address.
@@ -95,10 +103,14 @@ struct Place {
 }
 
 impl Place {
-    /// The block of `writer` for `member`.
+    /// The block of `writer`, that it has published or will, for `member`.
     #[inline(always)]
     fn of(self, turn: &Turn<'_>, writer: Member, member: Member) -> *mut u8 {
-        let room = if self.in_line { turn.payload(writer) } else { turn.queue(writer) };
+        let room = match self.room {
+            Room::Line => turn.payload(writer),
+            Room::Queue => turn.queue(writer),
+            Room::Set => turn.slot(writer, 0),
+        };
         room.wrapping_add(self.start + self.each * index(writer, member))
     }
 }
@@ -165,8 +177,9 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let me = turn.me();
     let place = move |len| plan.place(turn, len, in_slots);
     if !all_lengths(out, peers.to(), |len| len == 0) {
+        let config = turn.team().config();
         let wants_set = in_slots && !all_lengths(out, peers.to(), |len| plan.is_short(len));
-        let want = if wants_set { usize::MAX } else { plan.rooms(me).want(out, peers.to()) };
+        let want = if wants_set { want_set(config, out, peers.to()) } else { plan.rooms(me).want(out, peers.to()) };
         if let Some(wait) = turn.room_taken(want) {
             waits.on(wait).await?;
         }

@@ -4,7 +4,7 @@ use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::shm::copy;
 use crate::shm::layout::{LINE, SHARE_ALIGN, SHORT, share};
 use crate::shm::memory::Member;
-use crate::shm::team::Team;
+use crate::shm::team::{Config, Team};
 use crate::shm::turn::Turn;
 
 /// One member's block as a stream.
@@ -177,6 +177,15 @@ pub(super) fn sum_lengths(
     }
 }
 
+/// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what these blocks want, not all of which are short: the set, and about how much of it.
+pub(super) fn want_set(
+    config: &Config,
+    blocks: &(impl Blocks + ?Sized),
+    members: impl Iterator<Item = Member>,
+) -> usize {
+    sum_lengths(blocks, members, |_| true).max(config.short.max(LINE) + 1)
+}
+
 /// The place of `member` among all but `me`.
 #[inline(always)]
 pub(super) fn index(me: Member, member: Member) -> usize {
@@ -271,5 +280,15 @@ mod tests {
         assert_eq!(sum_lengths(&unlike, 0..4, |_| true), usize::MAX);
         assert_eq!([7, 8].map(|len| sum_lengths(&each(len), 0..3, |len| len > 7)), [0, 24]);
         assert_eq!(sum_lengths(&each(usize::MAX), 0..3, |_| true), usize::MAX);
+    }
+    #[test]
+    fn what_is_not_short_wants_a_set_however_little_it_is() {
+        let want = |short, each| {
+            let config = Config { short, ..Config::default() };
+            want_set(&config, &Lengths(&[], Some(each)), 0..2)
+        };
+        // Shares of a line among three hold 24 bytes.
+        assert!([0, 64, SHORT].into_iter().all(|short| want(short, 26) > short.max(LINE)));
+        assert_eq!(want(SHORT, 5000), 10_000);
     }
 }

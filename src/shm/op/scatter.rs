@@ -5,7 +5,7 @@
 //! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i. Where members take turns
 //! on the cores, [`dealt`] says how blocks travel that are not short.
 
-use super::block::{Block, Rooms, Shares, all_lengths, index, transfer};
+use super::block::{Block, Rooms, Shares, all_lengths, index, transfer, want_set};
 use super::dealt;
 use super::divided::{self, Root};
 use super::lent::{Lent, copy_part};
@@ -55,7 +55,7 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
         let rooms = Rooms::new(turn.team(), me, zero_copy);
         if !rooms.hold_all(all, turn.others()) {
             if is_dealt(&turn, all, zero_copy) && dealt::holds_all(&turn, &rooms, all) {
-                if let Some(wait) = turn.room_taken(usize::MAX) {
+                if let Some(wait) = turn.room_taken(want_set(turn.team().config(), all, turn.others())) {
                     waits.on(wait).await?;
                 }
                 dealt::send_all(turn, rooms, all)?;

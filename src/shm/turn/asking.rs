@@ -7,7 +7,7 @@
 //! * *To ask*: a member puts the part that it wants in its last words, and publishes a step of its `read` word that says whom it asks. Such steps come after all others,
 //!   so who asks has come to the end of the operation: it has read all it can, and nobody waits for that any more.
 //! * *To answer*: the owner copies the part to the beginning of its set, or as much of it as fits, and publishes a step of its line that says whom it answers. Nobody else
-//!   uses the set: before its first answer the owner waits until all its readers have come to the end. It gives the next answer when
+//!   uses the set: before its first answer the owner waits until all its readers have come to the end, and if they are not all others, it has chosen a free set before it lent anything. It gives the next answer when
 //!   the one who got the last one has said, by its next step, that it is through with it.
 //! * *No circle*: who waits for an answer, or for one to be read, answers others meanwhile; and nothing before the end of an operation waits for its end.
 //! * *More than there is* is not given: where both sides have another length (an error of the program), the reader fails, as it would have by reading on.
@@ -15,7 +15,7 @@
 use super::View;
 use crate::endpoint::{Error, Result};
 use crate::shm::copy;
-use crate::shm::layout::{ASKING, MOST, reached, step, word};
+use crate::shm::layout::{ASKING, MOST, line_word, reached, step, word};
 use crate::shm::memory::Member;
 use crate::shm::reach::PATIENCE;
 use crate::sync::shared::Ordering;
@@ -165,6 +165,10 @@ impl View<'_> {
         // SAFETY: it waits for the answer, and leaves its last words as they are.
         unsafe { copy::read(asked.as_mut_ptr().cast(), self.last_words(member), size_of_val(&asked), false) };
         let [at, len] = asked.map(|number| number as usize);
+        debug_assert!(
+            self.has_set() || self.others().all(|member| desk.readers.contains(&member)),
+            "others may read the set"
+        );
         let set = self.slot(self.me(), 0);
         assert!(
             len <= self.fragment() * self.depth() as usize - HEAD,
@@ -207,9 +211,9 @@ impl View<'_> {
         u32::try_from(next).ok().filter(|&next| next <= MOST).ok_or(Error::NoMemory(count as usize))
     }
 
-    /// Whom a word is for, if it asks or answers.
+    /// Whom a word is for, if it asks or answers: a `read` word, or that of a line.
     fn whom(&self, now: u64) -> Option<usize> {
-        let is_now = reached(now, word(self.op, ASKING)) && !self.is_over(now);
+        let is_now = reached(now, line_word(self.op, ASKING, 0)) && !self.is_over(now);
         is_now.then(|| (step(now) - ASKING) as usize % (self.size() + 1))
     }
 

@@ -9,6 +9,7 @@
 //! Where they [only give cores away](crate::shm::config::Cores::Lent) they do as where they take turns, in this too: what it would gain there has not been measured.
 
 use super::View;
+use super::slots::set_of;
 use crate::shm::layout::{line_of, reached, word};
 use crate::shm::team::Config;
 use crate::sync::cache;
@@ -150,9 +151,9 @@ impl View<'_> {
             queues.trail.take_short(slot, queue);
         }
         let depth = self.team.fragment_mask() as usize + 1;
-        let set = (next as usize & (sets - 1)) * depth;
+        let set = set_of(next, sets) * depth;
         if queues.trail.has_set(set) {
-            match self.sees(word(next.wrapping_sub(sets as u32 - 1), 0)) {
+            match self.sees(word(next.wrapping_sub(u32::from(sets) - 1), 0)) {
                 true => queues.trail.take_set(set..set + depth, queue),
                 false => queues.trail.forget_set(set..set + depth),
             }

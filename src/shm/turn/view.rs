@@ -1,9 +1,10 @@
-//! An operation as one member sees it: where lines and slots are, what may be written, and what there is to wait for.
+//! An operation as one member sees it: its lines, and what there is to wait for. Where slots are, and when they are free, [`slots`](super::slots) says.
 
 use super::trail::SOON;
 use crate::endpoint::{Error, Result};
-use crate::shm::copy;
-use crate::shm::layout::{ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, reached, word};
+use crate::shm::layout::{
+    ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, line_word, reached, word,
+};
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
 use crate::shm::team::{At, Queues, Stream, Team};
@@ -116,108 +117,17 @@ impl<'t> View<'t> {
         self.line(member).payload()
     }
 
-    /// A member's queue, with its short slots and sets.
-    #[inline(always)]
-    pub fn queue(&self, member: Member) -> *mut u8 {
-        let queues = self.queues.expect("what is longer than a line takes a turn with a queue");
-        if !self.shares_cores() {
-            queues.trail.touch(self.op);
-        }
-        queues.at[member].0
-    }
-
-    /// Slot of `step` in a member's set, under the same terms.
-    #[inline(always)]
-    pub fn slot(&self, member: Member, step: u32) -> *mut u8 {
-        self.queue(member).wrapping_add(self.slot_at(step))
-    }
-
-    /// Where in its queue that begins.
-    #[inline(always)]
-    pub fn slot_at(&self, step: u32) -> usize {
-        let config = self.team.config();
-        let (set, depth) = (self.op as usize & (config.sets - 1), self.depth() as usize);
-        let index = ((set * depth) << self.narrow) + (step as usize & (depth - 1));
-        config.sets_at() + index * self.fragment()
-    }
-
-    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its small or its short slot, or [as a whole](Config::whole) in its set.
-    #[inline(always)]
-    pub fn room(&self, member: Member, len: usize) -> *mut u8 {
-        match len {
-            ..=LINE => self.payload(member),
-            _ if len <= usize::from(self.team.config().small) => self.small(member),
-            _ if len <= self.team.config().short => self.short(member),
-            _ => self.slot(member, 0),
-        }
-    }
-
-    /// `None` where the caller's room for so many bytes is known to be free, else the wait.
-    #[inline(always)]
-    pub fn room_taken(&self, len: usize) -> Option<impl Future<Output = Result<()>>> {
-        let config = self.team.config();
-        let rooms = match len {
-            _ if len <= LINE.max(usize::from(config.small)) => config.lines,
-            _ if len <= config.short => usize::from(config.shorts),
-            _ => config.sets,
-        };
-        let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
-        (!self.known(target)).then(|| self.ask_others(target))
-    }
-
-    /// Waits until the caller's room for so many bytes is free.
-    #[inline(always)]
-    pub async fn room_free(&self, len: usize) -> Result<()> {
-        match self.room_taken(len) {
-            None => Ok(()),
-            Some(wait) => wait.await,
-        }
-    }
-
-    /// A member's small slot, which is free when its line is.
-    #[inline(always)]
-    pub fn small(&self, member: Member) -> *mut u8 {
-        self.queue(member).wrapping_add(self.small_at())
-    }
-
-    /// Where in its queue that begins.
-    #[inline(always)]
-    pub fn small_at(&self) -> usize {
-        self.line as usize * usize::from(self.team.config().small)
-    }
-
-    /// A member's short slot. When it is free the line is, too.
-    #[inline(always)]
-    pub fn short(&self, member: Member) -> *mut u8 {
-        self.queue(member).wrapping_add(self.short_at())
-    }
-
-    /// Where in its queue that begins.
-    #[inline(always)]
-    pub fn short_at(&self) -> usize {
-        let config = self.team.config();
-        config.shorts_at() + (self.op & (u32::from(config.shorts) - 1)) as usize * config.short
-    }
-
-    /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](super::trail) when
-    /// they are written again. Not what goes past the caches: that needs no lines.
-    #[inline(always)]
-    pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
-        if len > SOON * 64
-            && !self.shares_cores()
-            && let Some(queues) = self.queues
-            && !copy::goes_past(len)
-        {
-            queues.trail.note((at as usize).wrapping_sub(queues.at[self.me()].0 as usize), len);
-        }
-        at
-    }
-
     /// Publishes the steps before `step`: the contents that belong to them are complete.
     #[inline(always)]
     pub fn publish(&self, step: u32) {
         // SYNC(wrote): releases the contents.
-        self.team.post(&self.line(self.me()).word, self.line_before(), word(self.op, step));
+        self.team.post(&self.line(self.me()).word, self.line_before(), self.word_of(step));
+    }
+
+    /// The word with which the caller publishes the steps before `step`.
+    #[inline(always)]
+    fn word_of(&self, step: u32) -> u64 {
+        line_word(self.op, step, self.stream.set.load(Ordering::Relaxed))
     }
 
     /// What the word of the caller's line was before this operation, at most.
@@ -235,14 +145,14 @@ impl<'t> View<'t> {
     /// Waits until a member has published the steps before `step`.
     #[inline(always)]
     pub fn wrote(&self, member: Member, step: u32) -> Reach<'t> {
-        Reach::new(self.team, &self.line(member).word, word(self.op, step), member, self.blocking)
+        Reach::new(self.team, &self.line(member).word, line_word(self.op, step, 0), member, self.blocking)
     }
 
     /// Whether a member has published step 1: a look, without what a wait needs.
     #[inline(always)]
     pub fn has_written(&self, member: Member) -> bool {
         // SYNC(wrote): acquires the contents.
-        reached(self.line(member).word.load(Ordering::Acquire), word(self.op, 1))
+        reached(self.line(member).word.load(Ordering::Acquire), line_word(self.op, 1, 0))
     }
 
     /// Says that the caller takes nothing more that is published for it in this operation, as it reads the rest where it lies (or [asks](super::asking) for it).
@@ -291,7 +201,7 @@ impl<'t> View<'t> {
         if self.known(target) { Ok(()) } else { self.ask_others(target).await }
     }
 
-    async fn ask_others(self, target: u64) -> Result<()> {
+    pub(super) async fn ask_others(self, target: u64) -> Result<()> {
         let mut least: Option<u64> = None;
         for member in self.others() {
             let seen = self.reader(member, target).await?;
@@ -318,23 +228,6 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Waits until the caller's set is free, and with it the line and the other slots.
-    #[inline(always)]
-    pub async fn set_free(&self) -> Result<()> {
-        self.all_past(word(self.op.wrapping_sub(self.team.config().sets as u32 - 1), 0)).await
-    }
-
-    /// Waits until all others are through with what the slot of `step` held before, where a reader counts one step per slot. For the first
-    /// time: until the set is free.
-    #[inline(always)]
-    pub async fn slot_free(&self, step: u32) -> Result<()> {
-        match step.checked_sub(self.depth()) {
-            None if step == 0 => self.set_free().await,
-            None => Ok(()),
-            Some(before) => self.all_past(word(self.op, before + 1)).await,
-        }
-    }
-
     /// Says what is known from another source: all others have begun this operation.
     #[inline(always)]
     pub fn met(&self) {
@@ -352,10 +245,11 @@ impl<'t> View<'t> {
         let through = (read, word(self.op, 0), word(next, 0));
         if let Some(step) = last {
             // SYNC(wrote): releases the contents.
-            line.store(word(self.op, step), Ordering::Release);
+            let last = self.word_of(step);
+            line.store(last, Ordering::Release);
             // SYNC(read): releases the reads of this operation.
             read.store(word(next, 0), Ordering::Release);
-            self.team.wake([through, (line, self.line_before(), word(self.op, step))]);
+            self.team.wake([through, (line, self.line_before(), last)]);
         } else {
             // SYNC(read): as above.
             read.store(word(next, 0), Ordering::Release);

@@ -152,7 +152,7 @@ fn leads(team: &Team, op: u32) -> [bool; 2] {
     let config = team.config();
     let found = [
         trail.has_short((op & (u32::from(config.shorts) - 1)) as usize),
-        trail.has_set((op as usize % config.sets) * (config.fragments / config.sets)),
+        trail.has_set(set_of(op, config.sets) * (config.fragments / usize::from(config.sets))),
     ];
     // Another operation, which writes nothing.
     turn.finish();
