@@ -11,6 +11,7 @@
 
 mod at;
 mod places;
+mod stream;
 mod waking;
 
 use crate::endpoint::{Error, Result};
@@ -30,52 +31,9 @@ pub(super) use at::At;
 use smallvec::SmallVec;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32};
+pub(super) use stream::{Queues, Stream};
 use waking::Awaited;
-
-/// The caller's view of all members' controls of a stream.
-pub(super) type Controls = Box<[At<StreamControl>]>;
-/// The caller's view of all members' queues of a stream.
-pub(super) struct Queues {
-    pub at: Box<[At<u8>]>,
-    /// What the caller has written to its own.
-    pub trail: Trail,
-}
-
-/// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses it.
-#[repr(C)]
-pub(super) struct Stream {
-    /// Number of the next operation.
-    pub next: AtomicU32,
-    /// An operation is under way.
-    pub busy: AtomicBool,
-    /// In which set one's own slots are, where processes take turns on the cores.
-    pub set: AtomicU8,
-    /// The latest operation for which one has [chosen](super::turn::View::room_taken) that.
-    pub chosen: AtomicU32,
-    /// All others are known to have come so far as readers.
-    pub behind: AtomicU64,
-    /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
-    pub controls: OnceLock<Option<Controls>>,
-    pub queues: OnceLock<Option<Queues>>,
-    /// One's own leases, by part, until all are known.
-    own: [AtomicPtr<u8>; 2],
-}
-
-impl Stream {
-    fn new(first_op: u32) -> Stream {
-        Stream {
-            next: AtomicU32::new(first_op),
-            busy: AtomicBool::new(false),
-            set: AtomicU8::new(0),
-            chosen: AtomicU32::new(first_op.wrapping_sub(1)),
-            behind: AtomicU64::new(super::layout::word(first_op, 0)),
-            controls: OnceLock::new(),
-            queues: OnceLock::new(),
-            own: [AtomicPtr::default(), AtomicPtr::default()],
-        }
-    }
-}
 
 /// Of so many members or fewer the addresses of their controls lie in [`Team`] itself.
 const NEAR: usize = 8;

@@ -1,0 +1,51 @@
+//! What a member notes of a stream.
+
+use super::At;
+use crate::shm::layout::{StreamControl, word};
+use crate::shm::turn::Trail;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+
+/// The caller's view of all members' controls of a stream.
+pub(in crate::shm) type Controls = Box<[At<StreamControl>]>;
+/// The caller's view of all members' queues of a stream.
+pub(in crate::shm) struct Queues {
+    pub at: Box<[At<u8>]>,
+    /// What the caller has written to its own.
+    pub trail: Trail,
+}
+
+/// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses it.
+#[repr(C)]
+pub(in crate::shm) struct Stream {
+    /// Number of the next operation.
+    pub next: AtomicU32,
+    /// An operation is under way.
+    pub busy: AtomicBool,
+    /// In which set one's own slots are, where processes take turns on the cores.
+    pub set: AtomicU8,
+    /// The latest operation for which one has [chosen](crate::shm::turn::View::room_taken) that.
+    pub chosen: AtomicU32,
+    /// All others are known to have come so far as readers.
+    pub behind: AtomicU64,
+    /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
+    pub controls: OnceLock<Option<Controls>>,
+    pub queues: OnceLock<Option<Queues>>,
+    /// One's own leases, by part, until all are known.
+    pub(super) own: [AtomicPtr<u8>; 2],
+}
+
+impl Stream {
+    pub(super) fn new(first_op: u32) -> Stream {
+        Stream {
+            next: AtomicU32::new(first_op),
+            busy: AtomicBool::new(false),
+            set: AtomicU8::new(0),
+            chosen: AtomicU32::new(first_op.wrapping_sub(1)),
+            behind: AtomicU64::new(word(first_op, 0)),
+            controls: OnceLock::new(),
+            queues: OnceLock::new(),
+            own: [AtomicPtr::default(), AtomicPtr::default()],
+        }
+    }
+}
