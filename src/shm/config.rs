@@ -18,7 +18,7 @@ const CROWDED_SHORTS: u8 = 4;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes of a set in use at a time there, among up to four: all together they fill a cache of 1 MiB then. Gather(v) and Reduce of 256 KiB to 1 MiB took 0.68 to 0.99 of what they took with half as much (three and four members on two
-/// cores; one of 45 measurements said 1.13); among eight 0.94 to 1.06, and with twice as much, among four and eight, up to 1.3.
+/// cores; one of 45 measurements said 1.13); among eight 0.94 to 1.06; with twice as much, among four and eight, 0.60 to 1.32. Two were not measured.
 const CROWDED_WINDOW: u8 = 18;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
 /// out of it. Where each has a core they read such lengths from each other's memory, as a rule, and this was not measured: there nothing bypasses the cache.

@@ -4,7 +4,7 @@
 //! it stays in the set that it was in last, if all others are known to be through with that, for it is still in the caches; else it goes on to the next one, so that it may be ahead of the slowest reader by as
 //! many operations as there are sets. It says which with every step that it publishes. For less than [`WORTH`] it does not look how far the others are, but stays only if it knows that already.
 //!
-//! Among four on two cores that begin an operation together, an Alltoall of 32 to 128 KiB took 0.8 to 0.95 of what it took with sets in turn. With one set alone it did so too, but loops of broadcasts took 1.3 to 1.9 times as long.
+//! Among four on two cores that begin an operation together, an Alltoall of 32 to 128 KiB took 0.82 to 0.94 of what it took with sets in turn. With one set alone it did so too, but loops of broadcasts of 8 to 128 KiB took 1.1 to 1.8 times as long.
 
 use super::View;
 use super::trail::SOON;
