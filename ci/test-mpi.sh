@@ -146,6 +146,26 @@ if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     fi
 fi
 
+# Short calls go to other functions of the component by name, and not by the table of addresses: to Rust's as ci/build.sh builds them, to the shim's by
+# src/ffi/near.rs.
+if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<near; then
+    while read -r door function; do
+        code=$(objdump -d --no-show-raw-insn --disassemble="$door" "$dso/mca_coll_rust.so")
+        if grep -qE "call .*<$function>" <<<"$code"; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "FAILED  near: $door does not call $function by its name"
+        fi
+    done <<'CALLS'
+cr_block_gatherv cr_dtype_plain
+cr_block_gatherv [^>]*is_any_asleep[0-9a-zA-Z]*
+cr_block_reduce cr_dtype_plain
+cr_block_reduce cr_op_is_plain
+cr_block_reduce [^>]*is_any_asleep[0-9a-zA-Z]*
+CALLS
+fi
+
 # Along the edges of process topologies.
 edges=neighbor_allgather,neighbor_allgatherv,neighbor_alltoall,neighbor_alltoallv,neighbor_alltoallw
 for np in 2 3 4 6 8; do

@@ -30,7 +30,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 # The Rust half is built outside: it names nothing of Open MPI. Only the C half is compiled and linked inside.
 target=${CARGO_TARGET_DIR:-$PWD/target}
-cargo build --quiet --release --lib --features ompi
+cargo rustc --quiet --release --lib --crate-type staticlib --features ompi
 cp "$target/release/libcoll_rust.a" "$scratch/"
 
 inside() {

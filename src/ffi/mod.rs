@@ -32,6 +32,7 @@ mod host;
 mod identity;
 mod joined;
 mod kind;
+mod near;
 mod neighbor;
 mod network;
 mod operation;
