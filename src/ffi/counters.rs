@@ -5,11 +5,9 @@
 use super::glue::cr_counter;
 use super::kind::{Kind, Mode};
 use crate::shm::reading::{Way, counter};
-use crate::sync::cache;
 use crate::topo::Level;
 use std::ffi::CString;
 use std::fmt::Write;
-use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -51,12 +49,6 @@ impl Counters {
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
         }
     }
-}
-
-/// A call of this kind may be [`handled`] soon: what counts it is brought to the cache.
-#[inline(always)]
-pub fn bring(kind: Kind) {
-    cache::own(ptr::from_ref(&COUNTERS[kind as usize]).cast());
 }
 
 /// A call that the component takes; of a persistent operation, a start.

@@ -32,7 +32,6 @@ mod host;
 mod identity;
 mod joined;
 mod kind;
-mod near;
 mod neighbor;
 mod network;
 mod operation;

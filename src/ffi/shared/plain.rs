@@ -1,8 +1,7 @@
 //! Plain data: runs of bytes, and blocks of them.
 
 use crate::endpoint::{Blocks, Result, Span};
-use crate::ffi::glue::{cr_count, cr_displ, cr_side, ompi_datatype_t};
-use crate::ffi::near;
+use crate::ffi::glue::{self, cr_count, cr_displ, cr_side, ompi_datatype_t};
 use std::ffi::c_void;
 use std::ops::Range;
 
@@ -137,7 +136,7 @@ impl PlainSide for PlainBlocks {
 pub(super) unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
     let mut size = 0;
     // SAFETY: by the caller's promise; fills in ours.
-    let plain = unsafe { near::dtype_plain(dtype, &mut size) };
+    let plain = unsafe { glue::cr_dtype_plain(dtype, &mut size) } != 0;
     (plain && size > 0).then_some(size)
 }
 

@@ -12,7 +12,7 @@ use crate::ffi::comm::Comm;
 use crate::ffi::engine::start_on_stream;
 use crate::ffi::glue::{self, cr_call, cr_side, ompi_datatype_t, ompi_request_t};
 use crate::ffi::kind::{Kind, Mode};
-use crate::ffi::{counters, near, operation};
+use crate::ffi::{counters, operation};
 use crate::shm::layout::LINE;
 use crate::shm::op;
 use crate::shm::rates::Thresholds;
@@ -55,7 +55,6 @@ macro_rules! go {
 #[inline(always)]
 pub fn at<const DOOR: i32>(comm: &Arc<Comm>, kind: Kind) -> Option<At<'_, true, DOOR>> {
     let team = comm.quick(kind as i32)?;
-    counters::bring(kind);
     team.bring();
     Some(At { comm, team, kind, request: ptr::null_mut() })
 }
@@ -359,7 +358,7 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         let size = unsafe { if self.admits(side.dtype) { plain(side.dtype) } else { None } }?;
         // Asked before there is a turn: one that is dropped fails the team.
         // SAFETY: as above.
-        if !unsafe { near::op_is_plain(call.op, side.dtype) } || !self.team.fits(size) {
+        if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 || !self.team.fits(size) {
             return None;
         }
         let output = bytes(call.recv.buf, size, count)?;
