@@ -5,12 +5,14 @@
 //! copies 2 KiB to half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one. So on processors of AMD that have AVX all copies of such lengths go by [vectors](ways::vectors),
 //! which take about as long as the fast "rep movsb" on Zen 4, wherever both lie.
 //!
-//! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly from those who have read them.
+//! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly from those who have read them; not what is read on the [writer's own core](readers).
 
 pub mod pace;
+pub mod readers;
 mod ways;
 
 use self::pace::{LEAST, Pace, Way};
+use self::readers::AWAY;
 use self::ways::past_the_cache;
 use crate::endpoint::{Result, Span, Stream};
 use crate::sync::cache::Stores;
@@ -47,7 +49,7 @@ pub fn better_elsewhere(len: usize) -> bool {
     len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask_maker(len, now))
 }
 
-/// Whether `len` bytes that are written to a queue now go [past the caches](pace).
+/// Whether `len` bytes that are written to a queue now go [past the caches](pace), whoever reads them.
 pub fn goes_past(len: usize) -> bool {
     len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask(len, now) == Way::Past)
 }
@@ -59,12 +61,13 @@ pub fn may_go_past() -> bool {
 
 /// Says that processes take turns on the cores, where less is [slow](pace): for all writes of the process from now on, since who is near or far does not depend on the team.
 pub fn set_crowded() {
+    // Not the other one: what is read on the writer's own core does not count there.
     PACE.set_crowded();
 }
 
 /// Makes the process write to its queues so.
 pub fn set_stores(stores: Stores) {
-    PACE.set(stores);
+    [&PACE, &AWAY].iter().for_each(|pace| pace.set(stores));
 }
 
 /// While any of these is about, the process writes to its queues through the caches, unless it was [told](set_stores) how to.
@@ -73,14 +76,14 @@ pub struct ThroughCaches(());
 impl ThroughCaches {
     /// From now on.
     pub fn begin() -> ThroughCaches {
-        PACE.hold();
+        [&PACE, &AWAY].iter().for_each(|pace| pace.hold());
         ThroughCaches(())
     }
 }
 
 impl Drop for ThroughCaches {
     fn drop(&mut self) {
-        PACE.release();
+        [&PACE, &AWAY].iter().for_each(|pace| pace.release());
     }
 }
 
@@ -214,7 +217,7 @@ pub unsafe fn pack<S: Stream + ?Sized>(data: &S, at: usize, len: usize, to: *mut
     }
 }
 
-/// The same; `past`: past the caches, where the bytes are contiguous.
+/// As [`pack`]; `past`: past the caches, where the bytes are contiguous.
 ///
 /// # Safety
 /// As for [`pack`].

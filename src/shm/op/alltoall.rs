@@ -10,6 +10,7 @@ use super::peers::{Everybody, Peers};
 use super::{address_in, fetch, get, put, reads_anywhere};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
+use crate::shm::copy::readers::pack_for;
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
@@ -192,7 +193,7 @@ async fn at_once<O: Blocks + ?Sized, I: Blocks + ?Sized>(
                 put(to.wrapping_sub(place.head), 0);
             }
             // SAFETY: free, and a share holds so much.
-            unsafe { copy::pack(&block, 0, len, turn.mine(to, len)) }?;
+            unsafe { pack_for(&block, 0, len, turn.mine(to, len), || turn.who_reads(member)) }?;
         }
         turn.publish(1);
     }
@@ -353,8 +354,9 @@ async fn send<O: Blocks + ?Sized>(
         let at = round as usize * plan.part();
         if from == 0 && at < len {
             let part = plan.part().min(len - at);
+            let to = turn.mine(to.wrapping_add(plan.head()), part);
             // SAFETY: the slot is free, and a share holds so much.
-            unsafe { copy::pack(&block, at, part, turn.mine(to.wrapping_add(plan.head()), part)) }?;
+            unsafe { pack_for(&block, at, part, to, || turn.who_reads(member)) }?;
         }
     }
     turn.publish(round + 1);

@@ -10,6 +10,7 @@ use super::lent::get_part;
 use super::{get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
+use crate::shm::copy::readers::pack_for;
 use crate::shm::layout::SHARE_ALIGN;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
@@ -245,8 +246,9 @@ pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B
         }
         let place = dealer.next(len);
         debug_assert!(published <= place.start && place.end <= dealer.ring.bytes, "the ring holds all");
+        let to = turn.mine(set.wrapping_add(place.start), len);
         // SAFETY: the set is free, and the place within it.
-        unsafe { copy::pack(&Block::new(all, member), 0, len, turn.mine(set.wrapping_add(place.start), len)) }?;
+        unsafe { pack_for(&Block::new(all, member), 0, len, to, || turn.who_reads(member)) }?;
     }
     turn.publish_and_finish(dealer.count as u32 + 1);
     Ok(())

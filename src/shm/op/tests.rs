@@ -4,6 +4,7 @@ use super::tree::{Rung, Tree};
 use super::{allgather, alltoall, bcast, gather, scatter, tree};
 use crate::endpoint::{Blocks, Result, Span};
 use crate::shm::config::Cores;
+use crate::shm::copy::readers::{READERS, Reader};
 use crate::shm::copy::{BYPASSED, WRITTEN_PAST};
 use crate::shm::heap::Heap;
 use crate::shm::team::{Config, Team};
@@ -87,6 +88,9 @@ impl Case {
         config.waiting.crowded = cores != Cores::Own;
         let heap = Heap::new(MEMBERS, usize::MAX, readable);
         let teams: Vec<_> = (0..MEMBERS).map(|me| Team::new(heap.member(me), config)).collect();
+        // Members 0 and 3 share a core, and 1 and 2.
+        teams.iter().zip([1, 2, 2, 1]).for_each(|(team, core)| team.tell(core));
+        READERS.take();
         let mut works: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
         teams.iter().for_each(|team| works.push(Box::pin(self.of(team))));
         BYPASSED.set(0);
@@ -175,4 +179,19 @@ fn what_travels_at_once_does_not_bypass_the_cache() {
     }
     assert_eq!(bypassed("alltoall", 100_000, Cores::Shared, 1), 0);
     assert_ne!(bypassed("alltoall", 200_000, Cores::Shared, 1), 0);
+}
+
+#[test]
+fn who_writes_for_one_member_asks_where_that_runs() {
+    use Reader::{Any, Elsewhere, Here};
+    // In one round, and in several. What is dealt in portions goes for any reader.
+    for (operation, len, of_each) in
+        [("scatter", 10_000, 1), ("scatter", 300_000, 0), ("alltoall", 10_000, 4), ("alltoall", 300_000, 8)]
+    {
+        let case = Case { operation, lengths: [len; MEMBERS], zero_copy: usize::MAX };
+        case.copied(Config::built_in(MEMBERS, Cores::Shared), Cores::Shared, true);
+        let found = READERS.take();
+        let count = |reader| found.iter().filter(|&&found| found == reader).count();
+        assert_eq!([Here, Elsewhere, Any].map(count), [of_each, 2 * of_each, 0], "{operation}, {len}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::trail::SOON;
 use crate::endpoint::{Error, Result};
+use crate::shm::copy::readers::Reader;
 use crate::shm::layout::{
     ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, line_word, reached, word,
 };
@@ -134,6 +135,12 @@ impl<'t> View<'t> {
     #[inline(always)]
     fn line_before(&self) -> u64 {
         word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX)
+    }
+
+    /// Who reads what the caller writes for a member alone.
+    #[inline(always)]
+    pub fn who_reads(&self, member: Member) -> Reader {
+        self.team.reader(member)
     }
 
     /// Whether all members are in the call, and share cores.
