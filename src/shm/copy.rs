@@ -5,7 +5,7 @@
 //! copies 2 KiB to half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one. So on processors of AMD that have AVX all copies of such lengths go by [vectors](ways::vectors),
 //! which take about as long as the fast "rep movsb" on Zen 4, wherever both lie.
 //!
-//! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly from those who have read them; not what is read on the [writer's own core](readers).
+//! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly from those who have read them; what one other member reads, by [where that runs](readers).
 
 pub mod pace;
 pub mod readers;
@@ -40,8 +40,11 @@ pub unsafe fn keep(to: *mut u8, from: *const u8, len: usize) {
     unsafe { bytes(from, to, len) }
 }
 
-/// How this process writes to its queues.
+/// How this process writes to its queues, but for what [one member](readers) reads.
 static PACE: Pace = Pace::new(Stores::Auto);
+
+/// All that say how to write.
+static PACES: [&Pace; 2] = [&PACE, &AWAY];
 
 /// Whether a result of `len` bytes that is to lie in a queue had better be made elsewhere, and then written there: what is written may go [past the caches](pace), what is computed does not.
 /// Now and then it says so only to find out how long such a write takes.
@@ -49,9 +52,9 @@ pub fn better_elsewhere(len: usize) -> bool {
     len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask_maker(len, now))
 }
 
-/// Whether `len` bytes that are written to a queue now go [past the caches](pace), whoever reads them.
+/// Whether `len` bytes that are written to a queue now go [past the caches](pace), or would if one member on another core read them.
 pub fn goes_past(len: usize) -> bool {
-    len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask(len, now) == Way::Past)
+    len >= LEAST && ways::ticks().is_some_and(|now| PACES.iter().any(|pace| pace.ask(len, now) == Way::Past))
 }
 
 /// Whether long writes to queues may go past the caches without having been slow before: on processors of AMD's, as it was measured on Zen 4 only, unless the process was [told](set_stores) not to.
@@ -59,15 +62,14 @@ pub fn may_go_past() -> bool {
     ways::prefers_vectors() && !PACE.is(Stores::Cached)
 }
 
-/// Says that processes take turns on the cores, where less is [slow](pace): for all writes of the process from now on, since who is near or far does not depend on the team.
+/// Says that processes take turns on the cores, where less is [slow](pace): for all writes of the process from now on (but those for [one member](readers)), since who is near or far does not depend on the team.
 pub fn set_crowded() {
-    // Not the other one: what is read on the writer's own core does not count there.
     PACE.set_crowded();
 }
 
 /// Makes the process write to its queues so.
 pub fn set_stores(stores: Stores) {
-    [&PACE, &AWAY].iter().for_each(|pace| pace.set(stores));
+    PACES.iter().for_each(|pace| pace.set(stores));
 }
 
 /// While any of these is about, the process writes to its queues through the caches, unless it was [told](set_stores) how to.
@@ -76,14 +78,14 @@ pub struct ThroughCaches(());
 impl ThroughCaches {
     /// From now on.
     pub fn begin() -> ThroughCaches {
-        [&PACE, &AWAY].iter().for_each(|pace| pace.hold());
+        PACES.iter().for_each(|pace| pace.hold());
         ThroughCaches(())
     }
 }
 
 impl Drop for ThroughCaches {
     fn drop(&mut self) {
-        [&PACE, &AWAY].iter().for_each(|pace| pace.release());
+        PACES.iter().for_each(|pace| pace.release());
     }
 }
 

@@ -4,7 +4,7 @@
 //! looking for about as long as it takes to give the core away saves two turns: all the others have theirs before the caller is back. (Barriers and Reduces of 8 B of four ranks on two cores took 0.95 of the time:
 //! docs/measurements.md, "Two states in one job".)
 //!
-//! Only of up to eight members, and by `auto` waits. All of it is hints: where what was told is no longer so, a wait takes longer.
+//! Only of up to eight members, and by `auto` waits. All of it is hints: where what was told is no longer so, a wait takes longer, or a copy ([`readers`](crate::shm::copy::readers)).
 
 use super::{NEAR, Team};
 use crate::shm::copy::readers::Reader;
@@ -39,11 +39,14 @@ impl Team {
 
     /// Where a member reads what the caller writes, as far as both have told.
     pub(in crate::shm) fn reader(&self, member: Member) -> Reader {
-        let (here, there) = (self.core.load(Ordering::Relaxed), self.core_of(member));
-        match here != 0 && there != 0 && self.size <= NEAR {
-            false => Reader::Any,
-            true if here == there => Reader::Here,
-            true => Reader::Elsewhere,
+        let here = self.core.load(Ordering::Relaxed);
+        if here == 0 || self.size > NEAR {
+            return Reader::Any;
+        }
+        match self.core_of(member) {
+            0 => Reader::Any,
+            there if there == here => Reader::Here,
+            _ => Reader::Elsewhere,
         }
     }
 

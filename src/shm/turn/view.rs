@@ -137,10 +137,10 @@ impl<'t> View<'t> {
         word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX)
     }
 
-    /// Who reads what the caller writes for a member alone.
+    /// Who reads what the caller writes for a member alone, in a blocking call: only these tell on which core members run.
     #[inline(always)]
     pub fn who_reads(&self, member: Member) -> Reader {
-        self.team.reader(member)
+        if self.is_crowded() { self.team.reader(member) } else { Reader::Any }
     }
 
     /// Whether all members are in the call, and share cores.
