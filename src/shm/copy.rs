@@ -283,6 +283,12 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_timed_while_copies_are_to_go_through_the_caches() {
+        let _through_caches = ThroughCaches::begin();
+        assert!(PACES.iter().all(|pace| pace.ask(LEAST, 1) == Way::Cached));
+    }
+
+    #[test]
     fn vectors_make_the_whole() {
         const LENGTHS: [usize; 5] = [VECTORS_UP_TO, VECTORS_UP_TO + 1, 2112, 2 * VECTORS_UP_TO, 3 * VECTORS_UP_TO + 77];
         let original: Vec<u8> = (0..20_000).map(|i| (i * 11 + i / 251) as u8).collect();

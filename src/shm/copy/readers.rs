@@ -3,7 +3,7 @@
 //! Where processes take turns on the cores, some readers run on the writer's core. What they read is in its caches when they get the core, and, unless others have read there in between, the lines are its own when it writes again: 64 KiB take
 //! 2.3 µs for both, and 7.5 or more past the caches (Zen 4). So they need not go [past the caches](super::pace) because lines come back slowly from other cores; and how fast these come back shows best where no others count.
 //!
-//! For blocks of an alltoall, and of a scatter whose blocks the set holds at once. Who runs where is a hint: where it is wrong, a copy takes longer.
+//! For blocks of an alltoall, also among neighbours, and of a scatter whose blocks the set holds at once. Who runs where is a hint: where it is wrong, a copy takes longer.
 
 use super::pace::{LEAST, Pace};
 use super::{PACE, bytes, long_bytes, paced, pack};
@@ -11,7 +11,7 @@ use crate::endpoint::{Result, Stream};
 use crate::sync::cache::Stores;
 use crate::sync::shared::will_write;
 
-/// How it writes what is read on other cores only, where that is known.
+/// How this process writes what is read on other cores only, where that is known.
 pub(super) static AWAY: Pace = Pace::new(Stores::Auto);
 
 /// Who will read what is written.
@@ -50,8 +50,15 @@ pub unsafe fn pack_for<S: Stream + ?Sized>(
 ) -> Result<()> {
     match data.direct() {
         Some(span) => {
+            let from = span.slice(at..at + len).ptr();
+            will_write(to, len);
             // SAFETY: who made the span promised valid memory; `to` by the caller's promise.
-            unsafe { write_for(span.slice(at..at + len).ptr(), to, len, reader) };
+            unsafe {
+                match len < LEAST {
+                    true => bytes(from, to, len),
+                    false => long_write_for(from, to, len, reader()),
+                }
+            }
             Ok(())
         }
         // SAFETY: by the caller's promise.
@@ -59,24 +66,8 @@ pub unsafe fn pack_for<S: Stream + ?Sized>(
     }
 }
 
-/// As [`write`](fn@write), of what one `reader` reads, who is asked for where the bytes are many.
-///
 /// # Safety
-/// As for [`write`](fn@write).
-#[inline(always)]
-unsafe fn write_for(from: *const u8, to: *mut u8, len: usize, reader: impl FnOnce() -> Reader) {
-    will_write(to, len);
-    // SAFETY: by the caller's promise.
-    unsafe {
-        match len < LEAST {
-            true => bytes(from, to, len),
-            false => long_write_for(from, to, len, reader()),
-        }
-    }
-}
-
-/// # Safety
-/// As for [`write`](fn@write).
+/// As for [`write`](fn@super::write).
 #[inline(never)]
 unsafe fn long_write_for(from: *const u8, to: *mut u8, len: usize, reader: Reader) {
     #[cfg(test)]
