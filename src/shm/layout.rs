@@ -9,6 +9,7 @@
 
 use crate::sync::shared::SharedU64;
 use std::cell::UnsafeCell;
+use std::mem::offset_of;
 
 /// Bytes that travel in the cache line of their flag.
 pub const LINE: usize = 56;
@@ -118,6 +119,8 @@ pub struct Control {
 }
 
 const _: () = assert!(size_of::<Line>() == 64 && size_of::<Control>() <= 4096);
+// See `View::lines`.
+const _: () = assert!(offset_of!(StreamControl, lines) == 0 && offset_of!(Line, payload) == 0);
 
 /// Nothing published.
 pub const NOT_YET: u64 = 0;

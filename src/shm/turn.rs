@@ -15,6 +15,7 @@ mod trail;
 mod view;
 pub mod waits;
 
+pub use slots::Alike;
 pub(super) use trail::Trail;
 pub use view::View;
 use waits::{Suspends, Waits};

@@ -163,7 +163,13 @@ async fn gather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
         before[me].clone_from(&expected[me]);
     }
     let all = blocks(&before, own);
-    op::gather::receive(turn, (!in_place).then_some(&mine), &all, zero_copy).await.unwrap();
+    let kept = (!in_place).then_some(&mine);
+    // As blocking calls do it.
+    let done = match op::gather::receive_now(turn, kept, &all, zero_copy) {
+        Ok(done) => done,
+        Err(turn) => op::gather::receive(turn, kept, &all, zero_copy).await,
+    };
+    done.unwrap();
     check(id, me, &all, &expected);
 }
 
@@ -217,7 +223,13 @@ async fn alltoall(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: 
         return check(id, me, &into, &expected);
     }
     let (out, into) = (blocks(&sent, own), blocks(&zeros(&expected), own));
-    op::alltoall::alltoall(turn, Some(&out), &into, threshold(common)).await.unwrap();
+    let zero_copy = threshold(common);
+    // As blocking calls do it.
+    let done = match op::alltoall::alltoall_now(turn, Some(&out), &into, zero_copy) {
+        Ok(done) => done,
+        Err(turn) => op::alltoall::alltoall(turn, Some(&out), &into, zero_copy).await,
+    };
+    done.unwrap();
     check(id, me, &out, &sent);
     check(id, me, &into, &expected);
 }

@@ -30,6 +30,12 @@ impl PlainBlocks {
     }
 }
 
+/// How many these are: of a range that is not turned round, so that the compiler knows it of one member.
+#[inline(always)]
+fn count(members: &Range<usize>) -> usize {
+    members.end.wrapping_sub(members.start)
+}
+
 impl Blocks for PlainBlocks {
     #[inline(always)]
     fn len(&self, member: usize) -> usize {
@@ -47,10 +53,10 @@ impl Blocks for PlainBlocks {
     /// Of one member, or of several where blocks are equal: others are not asked for in shared memory.
     #[inline(always)]
     fn direct(&self, members: Range<usize>) -> Option<Span> {
-        let member = members.start;
+        let (member, many) = (members.start, count(&members));
         let (shift, len) = match self.displs.is_null() {
-            true => ((member * self.each) as isize, members.len() * self.each),
-            false if members.len() == 1 => (Self::entry(self.displs, member) * self.size as isize, self.len(member)),
+            true => ((member * self.each) as isize, many * self.each),
+            false if many == 1 => (Self::entry(self.displs, member) * self.size as isize, self.len(member)),
             false => return None,
         };
         Some(Span::new(self.buffer.wrapping_offset(shift), len, 1))
@@ -90,7 +96,7 @@ impl Blocks for EqualBlocks {
 
     #[inline(always)]
     fn direct(&self, members: Range<usize>) -> Option<Span> {
-        Some(Span::new(self.buffer.wrapping_add(members.start * self.each), members.len() * self.each, 1))
+        Some(Span::new(self.buffer.wrapping_add(members.start * self.each), count(&members) * self.each, 1))
     }
 
     fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {

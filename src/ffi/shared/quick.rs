@@ -2,6 +2,7 @@
 //! instead of one within the other for each branch that a call may take.
 
 mod blocking_only;
+mod reduction;
 
 use super::plain::{EqualBlocks, PlainSide, bytes, plain};
 pub use super::plain::{PlainBlocks, blocks, stream};
@@ -20,6 +21,7 @@ use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Blocks;
 use crate::sync::wait::Patience;
+use reduction::{Reduction, is_extremum};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
@@ -47,6 +49,19 @@ macro_rules! go {
             $at.finish($operation)
         } else {
             $at.begin($len, async move |$turn: Turn<'_>| $operation.await)
+        }
+    };
+    // A blocking one by a plain function, unless that gives the turn back.
+    ($at:ident, $len:expr, |$turn:ident| $now:expr, else $operation:expr) => {
+        if BLOCKING {
+            let patience = Cell::default();
+            let $turn = $at.turn($len, &patience)?;
+            match $now {
+                Ok(result) => $at.end(result),
+                Err($turn) => $at.finish($operation),
+            }
+        } else {
+            go!($at, $len, |$turn| $operation)
         }
     };
 }
@@ -90,23 +105,27 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         needs_queue(self.kind, Some(len), self.team)
     }
 
-    /// The next turn on the stream of blocking operations.
+    /// The next turn on the stream of blocking operations: the call is taken.
     #[inline(always)]
     fn turn<'p>(self, len: usize, patience: &'p Cell<Patience>) -> Option<Turn<'c, Blocks<InTeam<'p>, DOOR>>>
     where
         'c: 'p,
     {
-        self.team
-            .turn(0, 0, self.needs_queue(len))
-            .map(|turn| turn.waiting(Blocks(InTeam { team: self.team, patience })))
+        let turn = self.team.turn(0, 0, self.needs_queue(len))?;
+        counters::handled(self.kind, Mode::Blocking);
+        Some(turn.waiting(Blocks(InTeam { team: self.team, patience })))
     }
 
     /// Does a blocking operation.
     #[inline(always)]
     fn finish(self, operation: impl Future<Output = Result<()>>) -> Option<i32> {
-        counters::handled(self.kind, Mode::Blocking);
         // SAFETY: those of `op` are async blocks, or functions that only await such, and wait as the turn says.
-        let result = unsafe { blocking::finish(operation, self.team) };
+        self.end(unsafe { blocking::finish(operation, self.team) })
+    }
+
+    /// The end of a blocking operation.
+    #[inline(always)]
+    fn end(self, result: Result<()>) -> Option<i32> {
         Some(result.map_or_else(operation::code, |()| 0))
     }
 
@@ -203,7 +222,12 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         let known = (self.kind == Kind::Gather || all.is_none()).then_some(each);
         let (root, zero_copy) = (call.root as usize, self.zero_copy(known, |from| from.gather));
         match (all, own) {
-            (Some(all), own) => go!(self, each, |turn| op::gather::receive(turn, own.as_ref(), &all, zero_copy)),
+            (Some(all), own) => go!(
+                self,
+                each,
+                |turn| op::gather::receive_now(turn, own.as_ref(), &all, zero_copy),
+                else op::gather::receive(turn, own.as_ref(), &all, zero_copy)
+            ),
             (None, Some(own)) => go!(self, each, |turn| op::gather::send(turn, root, &own, zero_copy)),
             (None, None) => None,
         }
@@ -302,7 +326,12 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         // SAFETY: as above.
         let out = if call.send.in_place != 0 { None } else { Some(unsafe { self.blocks::<B>(&call.send) }?) };
         let zero_copy = self.zero_copy(None, |from| from.alltoall);
-        go!(self, each, |turn| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy))
+        go!(
+            self,
+            each,
+            |turn| op::alltoall::alltoall_now(turn, out.as_ref(), &into, zero_copy),
+            else op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy)
+        )
     }
 
     /// Reduce.
@@ -367,24 +396,4 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         let units = |span: Span| Span::new(span.ptr(), count, size as isize);
         Some(Reduction { elements, input: units(input), output: units(output), bytes: input.len() })
     }
-}
-
-/// What a reduction is about: elements, as the units of both spans.
-struct Reduction {
-    elements: Elements,
-    input: Span,
-    output: Span,
-    /// Bytes of each.
-    bytes: usize,
-}
-
-/// Whether a reduction is by MPI_MAX or MPI_MIN.
-///
-/// # Safety
-/// The operation and the datatype are live.
-unsafe fn is_extremum(elements: &Elements) -> bool {
-    let mut op = glue::cr_op_info::default();
-    // SAFETY: by the caller's promise; fills in ours.
-    unsafe { glue::cr_op_info(elements.op, elements.dtype, &mut op) };
-    op.extremum != 0
 }

@@ -5,7 +5,7 @@ use crate::shm::copy;
 use crate::shm::layout::{LINE, SHARE_ALIGN, SHORT, share};
 use crate::shm::memory::Member;
 use crate::shm::team::{Config, Team};
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Alike, Turn};
 
 /// One member's block as a stream.
 pub(super) struct Block<'b, B: ?Sized> {
@@ -84,10 +84,29 @@ const SHORTEST: usize = SHORT / 8 + 1;
 /// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the small slot, or of the short one.
 #[derive(Clone, Copy)]
 pub(super) struct Rooms {
-    line: Shares,
-    small: Shares,
-    slot: Shares,
-    limit: usize,
+    writer: Member,
+    /// Bytes of a share of each.
+    line: usize,
+    small: usize,
+    slot: usize,
+    /// The longest block that is short.
+    most: usize,
+}
+
+/// Where short blocks of a length lie, whoever writes them.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'t> {
+    rooms: Alike<'t>,
+    /// Bytes of a share.
+    each: usize,
+}
+
+impl Place<'_> {
+    /// The block of `writer` for `reader`.
+    #[inline(always)]
+    pub fn of(&self, writer: Member, reader: Member) -> *mut u8 {
+        self.rooms.of(writer).wrapping_add(self.each * index(writer, reader))
+    }
 }
 
 impl Rooms {
@@ -97,32 +116,23 @@ impl Rooms {
         let [line, slot] = team.short_shares();
         // A small slot is an eighth of a short one.
         let small = if team.config().small > 0 { slot / 8 / SHARE_ALIGN * SHARE_ALIGN } else { 0 };
-        let [line, small, slot] = [line, small, slot].map(|each| Shares { me: writer, each });
-        Rooms { line, small, slot, limit }
+        Rooms { writer, line, small, slot, most: slot.min(limit.saturating_sub(1)).max(line) }
     }
 
     /// Whether a block of `len` bytes is short.
     #[inline(always)]
     pub fn hold(&self, len: usize) -> bool {
-        self.is_in_line(len) || (len <= self.slot.each && len < self.limit)
+        len <= self.most
     }
 
-    /// Whether a block of so many bytes is in the line.
+    /// Where short blocks of `len` bytes lie.
     #[inline(always)]
-    pub fn is_in_line(&self, len: usize) -> bool {
-        len <= self.line.each
-    }
-
-    /// Where short blocks of so many bytes lie that are not in the line: where in the queue that room begins, and how it is shared.
-    #[inline(always)]
-    pub fn slot(&self, turn: &Turn<'_>, len: usize) -> (usize, Shares) {
-        if len <= self.small.each { (turn.small_at(), self.small) } else { (turn.short_at(), self.slot) }
-    }
-
-    /// How the line is shared.
-    #[inline(always)]
-    pub fn line(&self) -> Shares {
-        self.line
+    pub fn place<'t>(&self, turn: &Turn<'t>, len: usize) -> Place<'t> {
+        if len <= self.line {
+            return Place { rooms: turn.lines(), each: self.line };
+        }
+        let is_small = len <= self.small;
+        Place { rooms: turn.slots(is_small), each: if is_small { self.small } else { self.slot } }
     }
 
     /// Whether the blocks of all these members are short.
@@ -131,23 +141,16 @@ impl Rooms {
         all_lengths(blocks, members, |len| self.hold(len))
     }
 
-    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what these blocks, all short, want: the line, and with it the small slot, or the short slot too.
+    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what short blocks want, the longest of which has so many bytes: the line, and with it the small slot, or the short slot too.
     #[inline(always)]
-    pub fn want(&self, blocks: &(impl Blocks + ?Sized), members: impl Iterator<Item = Member>) -> usize {
-        let small = self.small.each.max(self.line.each);
-        if all_lengths(blocks, members, |len| len <= small) { LINE } else { SHORTEST }
+    pub fn want(&self, longest: usize) -> usize {
+        if longest <= self.small.max(self.line) { LINE } else { SHORTEST }
     }
 
     /// Where the block of `len` bytes for `member` is.
     #[inline(always)]
     pub fn at(&self, turn: &Turn<'_>, member: Member, len: usize) -> *mut u8 {
-        match self.is_in_line(len) {
-            true => turn.payload(self.line.me).wrapping_add(self.line.at(member)),
-            false => {
-                let (start, shares) = self.slot(turn, len);
-                turn.queue(self.slot.me).wrapping_add(start + shares.at(member))
-            }
-        }
+        self.place(turn, len).of(self.writer, member)
     }
 }
 
@@ -161,6 +164,15 @@ pub(super) fn all_lengths(
     match blocks.each() {
         Some(len) => so(len),
         None => members.all(|m| so(blocks.len(m))),
+    }
+}
+
+/// Bytes of the longest of these members' blocks: asked once, where all blocks are as long (then also if there are no members).
+#[inline(always)]
+pub(super) fn longest(blocks: &(impl Blocks + ?Sized), members: impl Iterator<Item = Member>) -> usize {
+    match blocks.each() {
+        Some(len) => len,
+        None => members.fold(0, |longest, m| longest.max(blocks.len(m))),
     }
 }
 

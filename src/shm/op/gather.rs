@@ -13,7 +13,7 @@ use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::shm::turn::asking::Nothing;
-use crate::shm::turn::waits::Waits;
+use crate::shm::turn::waits::{Runs, Waits};
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
 fn middle(turn: &Turn<'_>, len: usize) -> usize {
@@ -100,6 +100,30 @@ async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, own: &S) -> Re
     divided::store(turn, root, own, entry(turn, root, turn.me()), at)
 }
 
+/// As the root, receives blocks that are all short, and ends the operation; `$reach`: how to wait for one word. A text for two functions, as that of an
+/// [alltoall](super::alltoall::alltoall_now).
+macro_rules! receive_short {
+    ($turn:ident, $own:ident, $all:ident, |$late:ident| $reach:expr) => {{
+        $own.map_or(Ok(()), |own| transfer(own, &Block::new($all, $turn.me())))?;
+        let first = $turn.first_steps();
+        for member in $turn.others() {
+            let len = $all.len(member);
+            if len == 0 {
+                continue;
+            }
+            if !first.has(member)
+                && let Some($late) = $turn.wrote_room(member, len).late()
+            {
+                $reach?;
+            }
+            // SAFETY: published, and it holds so much.
+            unsafe { copy::unpack(&Block::new($all, member), 0, len, $turn.room(member, len), false) }?;
+        }
+        $turn.finish();
+        Ok(())
+    }};
+}
+
 /// As the root, receives every member's block in `all`; `own` is its own data, if they are not in its block.
 #[inline(always)]
 pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
@@ -110,24 +134,43 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
 ) -> impl Future<Output = Result<()>> {
     let (turn, waits) = turn.begin();
     async move {
-        let me = turn.me();
-        if !all_lengths(all, turn.others(), |len| is_short(&turn, len, zero_copy)) {
+        if !are_short(&turn, all, zero_copy) {
             return waits.long(move || receive_long(turn.narrowed(), own, all, zero_copy)).await;
         }
-        own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)))?;
-        for member in turn.others() {
-            let len = all.len(member);
-            if len > 0 {
-                if let Some(late) = turn.wrote_room(member, len).late() {
-                    waits.reach(late).await?;
-                }
-                // SAFETY: published, and it holds so much.
-                unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;
-            }
-        }
-        turn.finish();
-        Ok(())
+        receive_short!(turn, own, all, |late| waits.reach(late).await)
     }
+}
+
+/// Whether all blocks but the caller's own are short.
+#[inline(always)]
+fn are_short<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
+    all_lengths(all, turn.others(), |len| is_short(turn, len, zero_copy))
+}
+
+/// A [`receive`] by a plain function, if the caller blocks and all blocks are short; else gives the turn back.
+#[inline(always)]
+pub fn receive_now<'t, W: Waits, S: Stream + ?Sized, B: Blocks + ?Sized>(
+    turn: Turn<'t, W>,
+    own: Option<&S>,
+    all: &B,
+    zero_copy: usize,
+) -> std::result::Result<Result<()>, Turn<'t, W>> {
+    let (turn, waits) = turn.begin();
+    match waits.runs() {
+        Some(runs) if are_short(&turn, all, zero_copy) => Ok(receive_short_now(turn, runs, own, all)),
+        _ => Err(turn.waiting(waits)),
+    }
+}
+
+/// All are short, by a caller that blocks.
+#[inline(always)]
+fn receive_short_now<S: Stream + ?Sized, B: Blocks + ?Sized>(
+    turn: Turn<'_>,
+    runs: impl Runs,
+    own: Option<&S>,
+    all: &B,
+) -> Result<()> {
+    receive_short!(turn, own, all, |late| runs.reach(late))
 }
 
 /// Not all blocks are short.

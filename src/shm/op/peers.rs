@@ -1,7 +1,6 @@
 //! Whom a member exchanges blocks with.
 
 use crate::shm::memory::Member;
-use crate::shm::turn::Turn;
 
 /// The other members that one sends to and receives from, in the order in which it turns to them: not everybody to the same one first.
 pub(super) trait Peers: Copy + Send + Sync {
@@ -19,10 +18,10 @@ pub(super) struct Everybody {
 }
 
 impl Everybody {
-    /// All but the caller.
+    /// All of so many but the caller.
     #[inline(always)]
-    pub fn of(turn: &Turn<'_>) -> Everybody {
-        Everybody { me: turn.me(), size: turn.size() }
+    pub fn new(me: Member, size: usize) -> Everybody {
+        Everybody { me, size }
     }
 }
 

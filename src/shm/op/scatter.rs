@@ -5,7 +5,7 @@
 //! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i. Where members take turns
 //! on the cores, [`dealt`] says how blocks travel that are not short.
 
-use super::block::{Block, Rooms, Shares, all_lengths, index, transfer, want_set};
+use super::block::{Block, Rooms, Shares, all_lengths, index, longest, transfer, want_set};
 use super::dealt;
 use super::divided::{self, Root};
 use super::lent::{Lent, copy_part};
@@ -64,7 +64,7 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
             return waits.long(move || send_long(turn, all, own, zero_copy)).await;
         }
         if turn.others().any(|m| all.len(m) > 0) {
-            if let Some(wait) = turn.room_taken(rooms.want(all, turn.others())) {
+            if let Some(wait) = turn.room_taken(rooms.want(longest(all, turn.others()))) {
                 waits.on(wait).await?;
             }
             for member in turn.others() {

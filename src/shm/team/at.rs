@@ -4,6 +4,7 @@ use crate::shm::layout::{Control, StreamControl};
 use std::mem::offset_of;
 
 /// An address in the team's memory.
+#[repr(transparent)]
 pub(in crate::shm) struct At<T>(pub *mut T);
 
 impl<T> Clone for At<T> {

@@ -10,9 +10,11 @@ use super::View;
 use super::trail::SOON;
 use crate::endpoint::Result;
 use crate::shm::copy;
-use crate::shm::layout::{LINE, told_set, word};
+use crate::shm::layout::{LINE, LINES, Line, line_word, reached, told_set, word};
 use crate::shm::memory::Member;
-use crate::sync::shared::Ordering;
+use crate::shm::team::At;
+use crate::sync::shared::{Ordering, SharedU64};
+use std::mem::offset_of;
 
 /// Bytes for which it is worth to ask how far the others are, in order to stay in a set: below, that takes longer than it saves.
 const WORTH: usize = if cfg!(loom) { 128 } else { 32 << 10 };
@@ -23,15 +25,77 @@ pub(super) fn set_of(op: u32, sets: u8) -> usize {
     op as usize & (usize::from(sets) - 1)
 }
 
-impl View<'_> {
-    /// A member's queue, with its short slots and sets.
+/// Rooms of all members that lie alike: each so many bytes behind the beginning of what its member has.
+#[derive(Clone, Copy)]
+pub struct Alike<'t> {
+    begin: &'t [At<u8>],
+    at: usize,
+}
+
+impl Alike<'_> {
+    /// That of a member.
     #[inline(always)]
-    pub fn queue(&self, member: Member) -> *mut u8 {
+    pub fn of(&self, member: Member) -> *mut u8 {
+        self.begin[member].0.wrapping_add(self.at)
+    }
+}
+
+/// Words that say who has published step 1.
+#[derive(Clone, Copy)]
+pub struct FirstSteps<'t> {
+    words: Alike<'t>,
+    target: u64,
+}
+
+impl FirstSteps<'_> {
+    /// Whether a member has: a look, without what a wait needs.
+    #[inline(always)]
+    pub fn has(&self, member: Member) -> bool {
+        // SAFETY: a word of a line, which lasts as long as the team.
+        let word = unsafe { &*self.words.of(member).cast::<SharedU64>() };
+        // SYNC(wrote): acquires the contents.
+        reached(word.load(Ordering::Acquire), self.target)
+    }
+}
+
+impl<'t> View<'t> {
+    /// The contents of the lines.
+    #[inline(always)]
+    pub fn lines(&self) -> Alike<'t> {
+        let (first, members) = (self.controls.as_ptr().cast(), self.controls.len());
+        // SAFETY: addresses alike; a control begins with its lines, and a line with its contents.
+        let begin = unsafe { std::slice::from_raw_parts::<At<u8>>(first, members) };
+        Alike { begin, at: (self.line as usize & (LINES - 1)) * size_of::<Line>() }
+    }
+
+    /// The words of the lines, to see who has published step 1.
+    #[inline(always)]
+    pub fn first_steps(&self) -> FirstSteps<'t> {
+        let lines = self.lines();
+        let words = Alike { at: lines.at + offset_of!(Line, word), ..lines };
+        FirstSteps { words, target: line_word(self.op, 1, 0) }
+    }
+
+    /// The small slots, or else the short ones, which lie in queues.
+    #[inline(always)]
+    pub fn slots(&self, small: bool) -> Alike<'t> {
+        Alike { begin: self.queues(), at: if small { self.small_at() } else { self.short_at() } }
+    }
+
+    /// All members' queues.
+    #[inline(always)]
+    fn queues(&self) -> &'t [At<u8>] {
         let queues = self.queues.expect("what is longer than a line takes a turn with a queue");
         if !self.shares_cores() {
             queues.trail.touch(self.op);
         }
-        queues.at[member].0
+        &queues.at
+    }
+
+    /// A member's queue, with its short slots and sets.
+    #[inline(always)]
+    pub fn queue(&self, member: Member) -> *mut u8 {
+        self.queues()[member].0
     }
 
     /// Slot of `step` in a member's set: of the caller once that is [free](View::set_free), of another when it has published what is there.

@@ -155,13 +155,6 @@ impl<'t> View<'t> {
         Reach::new(self.team, &self.line(member).word, line_word(self.op, step, 0), member, self.blocking)
     }
 
-    /// Whether a member has published step 1: a look, without what a wait needs.
-    #[inline(always)]
-    pub fn has_written(&self, member: Member) -> bool {
-        // SYNC(wrote): acquires the contents.
-        reached(self.line(member).word.load(Ordering::Acquire), line_word(self.op, 1, 0))
-    }
-
     /// Says that the caller takes nothing more that is published for it in this operation, as it reads the rest where it lies (or [asks](super::asking) for it).
     pub fn leave_queues(&self) {
         self.acknowledge(ELSEWHERE);

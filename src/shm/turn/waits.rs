@@ -8,6 +8,7 @@
 
 use crate::endpoint::Result;
 use crate::shm::reach::Reach;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -17,6 +18,12 @@ pub trait Waits: Copy {
     type Kept<F>;
     /// What is known of its result when it begins.
     type Known<T>;
+
+    /// How [`runs`](Waits::runs) runs it.
+    type Runs: Runs;
+
+    /// How to run to its end what is waited for, if the operation is not suspended: then a short way may be a plain function, which keeps in registers what a future has in memory.
+    fn runs(self) -> Option<Self::Runs>;
 
     /// Begins to wait for what `late` returns, something that was not there yet.
     fn begin<F: Future<Output = T>, T>(self, late: impl FnOnce() -> F) -> (Self::Kept<F>, Self::Known<T>);
@@ -76,6 +83,12 @@ pub struct Suspends;
 impl Waits for Suspends {
     type Kept<F> = F;
     type Known<T> = ();
+    type Runs = Infallible;
+
+    #[inline(always)]
+    fn runs(self) -> Option<Infallible> {
+        None
+    }
 
     #[inline(always)]
     fn begin<F: Future<Output = T>, T>(self, late: impl FnOnce() -> F) -> (F, ()) {
@@ -99,6 +112,13 @@ pub trait Runs: Copy {
     }
 }
 
+/// Of an operation that is suspended.
+impl Runs for Infallible {
+    fn run<F: Future>(self, _: impl FnOnce() -> F) -> F::Output {
+        match self {}
+    }
+}
+
 /// The caller's thread waits: nothing is kept. `DOOR`: who calls; what is called from one place only becomes a part of it, so each place
 /// has an operation of its own.
 #[derive(Clone, Copy)]
@@ -107,6 +127,12 @@ pub struct Blocks<R, const DOOR: i32>(pub R);
 impl<R: Runs, const DOOR: i32> Waits for Blocks<R, DOOR> {
     type Kept<F> = ();
     type Known<T> = Option<T>;
+    type Runs = R;
+
+    #[inline(always)]
+    fn runs(self) -> Option<R> {
+        Some(self.0)
+    }
 
     #[inline(always)]
     fn begin<F: Future<Output = T>, T>(self, late: impl FnOnce() -> F) -> ((), Option<T>) {
