@@ -22,7 +22,7 @@ pub fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
     let (turn, waits) = turn.begin();
-    let peers = Everybody::new(turn.me(), turn.size());
+    let peers = Everybody::of(&turn);
     among(turn.waiting(waits), peers, own, all, zero_copy)
 }
 

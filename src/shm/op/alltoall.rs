@@ -58,20 +58,20 @@ impl<'t> Plan<'t> {
         self.slot(0).head()
     }
 
-    /// Whether all blocks between the caller and others are short.
+    /// Whether all blocks between the caller and others are short, the longest of those that it sends having so many bytes.
     #[inline(always)]
-    fn all_short(self, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
+    fn all_short(self, longest: usize, peers: impl Peers, into: &(impl Blocks + ?Sized)) -> bool {
         let rooms = self.rooms(0);
-        rooms.hold_all(out, peers.to()) && rooms.hold_all(into, peers.from())
+        rooms.hold(longest) && rooms.hold_all(into, peers.from())
     }
 
-    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what the blocks want that the caller sends at once; `None`: there are none.
+    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what the blocks want that the caller sends at once, the longest of so many bytes; `None`: there are none.
     #[inline(always)]
-    fn want(self, peers: impl Peers, out: &(impl Blocks + ?Sized)) -> Option<usize> {
+    fn want(self, longest: usize, peers: impl Peers, out: &(impl Blocks + ?Sized)) -> Option<usize> {
         let rooms = self.rooms(0);
-        match longest(out, peers.to()) {
+        match longest {
             0 => None,
-            longest if rooms.hold(longest) => Some(rooms.want(longest)),
+            _ if rooms.hold(longest) => Some(rooms.want(longest)),
             _ => Some(want_set(self.team.config(), out, peers.to())),
         }
     }
@@ -100,12 +100,12 @@ impl<'t> Plan<'t> {
     }
 }
 
-/// All blocks of the caller's travel in one round, and none stays in place; the others may see it otherwise. `$place`: where those of a length do, [`Places`]; `$on`, `$reach`: how to
-/// wait for a future, and for one word. Ends the operation. A text for two functions, since what may be suspended lies in memory: among four, short calls of the one that blocks take 850 instructions instead of 980.
+/// All blocks of the caller's travel in one round, and none stays in place; the others may see it otherwise. `$longest`: bytes of the longest that it sends; `$place`: where those of a length do, [`Places`]; `$on`, `$reach`: how to
+/// wait for a future, and for one word. Ends the operation. A text for two functions, since what may be suspended lies in memory, which takes a call of the one that blocks some 100 of 900 instructions.
 macro_rules! exchange_once {
-    ($turn:ident, $plan:ident, $place:expr, $peers:ident, $out:ident, $into:ident, |$wait:ident| $on:expr, |$late:ident| $reach:expr) => {{
+    ($turn:ident, $plan:ident, $longest:ident, $place:expr, $peers:ident, $out:ident, $into:ident, |$wait:ident| $on:expr, |$late:ident| $reach:expr) => {{
         let (me, place) = ($turn.me(), $place);
-        if let Some(want) = $plan.want($peers, $out) {
+        if let Some(want) = $plan.want($longest, $peers, $out) {
             if let Some($wait) = $turn.room_taken(want) {
                 $on?;
             }
@@ -156,11 +156,11 @@ pub fn alltoall_now<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> std::result::Result<Result<()>, Turn<'t, W>> {
     let (turn, waits) = turn.begin();
-    let peers = Everybody::new(turn.me(), turn.size());
+    let peers = Everybody::of(&turn);
     if let (Some(runs), Some(out)) = (waits.runs(), out) {
-        let plan = Plan::new(&turn, zero_copy);
-        if plan.all_short(peers, out, into) {
-            return Ok(short_now(turn, runs, plan, peers, out, into));
+        let (plan, longest) = (Plan::new(&turn, zero_copy), longest(out, peers.to()));
+        if plan.all_short(longest, peers, into) {
+            return Ok(short_now(turn, runs, (plan, longest), peers, out, into));
         }
     }
     Err(turn.waiting(waits))
@@ -171,15 +171,23 @@ pub fn alltoall_now<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
 fn short_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     runs: impl Runs,
-    plan: Plan<'_>,
+    (plan, longest): (Plan<'_>, usize),
     peers: Everybody,
     out: &O,
     into: &I,
 ) -> Result<()> {
     let rooms = plan.rooms(0);
-    exchange_once!(turn, plan, |len| rooms.place(&turn, len), peers, out, into, |wait| runs.run(move || wait), |late| {
-        runs.reach(late)
-    })
+    exchange_once!(
+        turn,
+        plan,
+        longest,
+        |len| rooms.place(&turn, len),
+        peers,
+        out,
+        into,
+        |wait| runs.run(move || wait),
+        |late| { runs.reach(late) }
+    )
 }
 
 /// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of `into` are sent; then
@@ -192,7 +200,7 @@ pub fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
     let (turn, waits) = turn.begin();
-    let peers = Everybody::new(turn.me(), turn.size());
+    let peers = Everybody::of(&turn);
     among(turn.waiting(waits), peers, out, into, zero_copy)
 }
 
@@ -213,8 +221,8 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
             let plan = Plan::new(&turn, usize::MAX);
             return waits.long(move || exchange(turn, plan, peers, into, into, false)).await;
         };
-        let plan = Plan::new(&turn, zero_copy);
-        let all_short = plan.all_short(peers, out, into);
+        let (plan, longest) = (Plan::new(&turn, zero_copy), longest(out, peers.to()));
+        let all_short = plan.all_short(longest, peers, into);
         let turn = if all_short { turn } else { wide(turn) };
         let plan = Plan::new(&turn, zero_copy);
         if !(all_short || (turn.shares_cores() && plan.in_one_round(peers, out, into))) {
@@ -222,7 +230,9 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         }
         let view = &turn;
         let place = move |len| plan.room(view, len);
-        exchange_once!(turn, plan, place, peers, out, into, |wait| waits.on(wait).await, |late| waits.reach(late).await)
+        exchange_once!(turn, plan, longest, place, peers, out, into, |wait| waits.on(wait).await, |late| waits
+            .reach(late)
+            .await)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whom a member exchanges blocks with.
 
 use crate::shm::memory::Member;
+use crate::shm::turn::Turn;
 
 /// The other members that one sends to and receives from, in the order in which it turns to them: not everybody to the same one first.
 pub(super) trait Peers: Copy + Send + Sync {
@@ -18,10 +19,10 @@ pub(super) struct Everybody {
 }
 
 impl Everybody {
-    /// All of so many but the caller.
+    /// All but the caller.
     #[inline(always)]
-    pub fn new(me: Member, size: usize) -> Everybody {
-        Everybody { me, size }
+    pub fn of(turn: &Turn<'_>) -> Everybody {
+        Everybody { me: turn.me(), size: turn.size() }
     }
 }
 

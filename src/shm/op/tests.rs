@@ -2,23 +2,24 @@
 
 use super::tree::{Rung, Tree};
 use super::{allgather, alltoall, bcast, gather, scatter, tree};
-use crate::endpoint::{Blocks, Result, Span};
+use crate::endpoint::{self, Result, Span};
 use crate::shm::config::Cores;
 use crate::shm::copy::readers::{READERS, Reader};
 use crate::shm::copy::{BYPASSED, WRITTEN_PAST};
 use crate::shm::heap::Heap;
 use crate::shm::team::{Config, Team};
+use crate::shm::turn::waits::{Blocks, Runs, Suspends, Waits};
 use std::future::Future;
 use std::ops::Range;
-use std::pin::Pin;
-use std::task::{Context, Waker};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 
 const MEMBERS: usize = 4;
 
 /// Blocks of these lengths, one after the other.
 struct Row(Span, [usize; MEMBERS]);
 
-impl Blocks for Row {
+impl endpoint::Blocks for Row {
     fn len(&self, member: usize) -> usize {
         self.1[member]
     }
@@ -194,4 +195,44 @@ fn who_writes_for_one_member_asks_where_that_runs() {
         let count = |reader| found.iter().filter(|&&found| found == reader).count();
         assert_eq!([Here, Elsewhere, Any].map(count), [of_each, 2 * of_each, 0], "{operation}, {len}");
     }
+}
+
+/// A caller that blocks, and has nothing to wait for.
+#[derive(Clone, Copy)]
+struct Alone;
+
+impl Runs for Alone {
+    fn run<F: Future>(self, _: impl FnOnce() -> F) -> F::Output {
+        unreachable!("nobody else takes part")
+    }
+}
+
+#[test]
+fn what_is_short_and_blocks_needs_no_future() {
+    /// Whether an alltoall, and a gather, are done when the function returns.
+    fn done(waits: impl Waits, len: usize, in_place: bool) -> [bool; 2] {
+        let team = Team::new(Heap::new(1, usize::MAX, true).member(0), Config::built_in(1, Cores::Shared));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut rooms = [vec![7_u8; len], vec![0; len]];
+        let [out, into] = rooms.each_mut().map(|room| Row(Span::new(room.as_mut_ptr(), len, 1), [len; MEMBERS]));
+        [true, false].map(|exchanges| {
+            let Poll::Ready(turn) = pin!(team.open(0, 0, true)).poll(&mut context) else { panic!("it is alone") };
+            let turn = turn.unwrap().expect("there is memory").waiting(waits);
+            let given_back = match exchanges {
+                true => alltoall::alltoall_now(turn, (!in_place).then_some(&out), &into, usize::MAX),
+                false => gather::receive_now(turn, (!in_place).then_some(&out.0), &into, usize::MAX),
+            };
+            match given_back {
+                Ok(result) => result.map(|()| true).unwrap(),
+                Err(turn) => {
+                    turn.begin().0.finish();
+                    false
+                }
+            }
+        })
+    }
+    assert_eq!(done(Blocks::<_, 0>(Alone), 8, false), [true; 2]);
+    assert_eq!(done(Blocks::<_, 0>(Alone), 8, true), [false, true], "what is sent does not stay in place");
+    assert_eq!(done(Blocks::<_, 0>(Alone), 4 << 20, false), [false; 2], "it is long");
+    assert_eq!(done(Suspends, 8, false), [false; 2]);
 }
