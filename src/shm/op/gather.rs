@@ -1,7 +1,7 @@
 //! Gather, with blocks of any lengths: every member writes its own queue, the root reads them all.
 //!
 //! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores up to 64 KiB as a whole in the set. Of more, the root takes piece k of every member, then k + 1: the
-//! members copy in while it copies out. Its progress as a reader counts (piece, member) pairs, so each member knows when its slot is free. Only the root and the
+//! members copy in while it copies out; where members take turns on the cores, it takes what fits a set of one, then of the next. Its progress as a reader counts (piece, member) pairs in this order, so each member knows when its slot is free. Only the root and the
 //! member need to know the length of a block.
 
 use super::block::{Block, all_lengths, index, sum_lengths, transfer};
@@ -57,6 +57,42 @@ pub fn send<S: Stream + ?Sized>(
     }
 }
 
+/// In which order the root takes pieces: so many of one member, then as many of the next one, and so on.
+#[derive(Clone, Copy)]
+struct Order {
+    at_once: u32,
+    others: u32,
+}
+
+impl Order {
+    /// One of each, as they copy at the same time; where members take turns on the cores, all that one can have written before it waits: among four and eight on two cores blocks of 128 KiB to 1 MiB took 0.86 to 1.00 of
+    /// what they took otherwise.
+    fn of(turn: &Turn<'_>) -> Order {
+        let at_once = if turn.is_crowded() { turn.depth() } else { 1 };
+        Order { at_once, others: turn.size() as u32 - 1 }
+    }
+
+    /// So many pieces of each, if they can be counted.
+    fn pieces(self, turn: &Turn<'_>, pieces: usize) -> Result<u32> {
+        let counted = pieces.next_multiple_of(self.at_once as usize);
+        turn.steps(counted.saturating_mul(self.others as usize)).map(|_| pieces as u32)
+    }
+
+    /// So many pieces of each of these members, in order.
+    fn all(self, members: impl Iterator<Item = Member> + Clone, pieces: u32) -> impl Iterator<Item = (Member, u32)> {
+        (0..pieces).step_by(self.at_once as usize).flat_map(move |first| {
+            let end = pieces.min(first + self.at_once);
+            members.clone().flat_map(move |member| (first..end).map(move |piece| (member, piece)))
+        })
+    }
+
+    /// How far the root has come when it has taken this piece of the member at that [index].
+    fn count(self, piece: u32, place: usize) -> u32 {
+        let (run, step) = (piece / self.at_once, piece % self.at_once);
+        (run * self.others + place as u32) * self.at_once + step + 1
+    }
+}
+
 /// The block is not short.
 async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
     let (me, len, piece) = (turn.me(), own.len(), turn.piece(own.len()));
@@ -74,11 +110,11 @@ async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, ze
             return Ok(());
         }
     }
-    let (others, place) = (turn.size() - 1, index(root, me));
-    let past = turn.writes_past(len.saturating_mul(others));
-    for step in 0..turn.steps(len.div_ceil(piece) * others)? / others as u32 {
+    let order = Order::of(&turn);
+    let past = turn.writes_past(len.saturating_mul(turn.size() - 1));
+    for step in 0..order.pieces(&turn, len.div_ceil(piece))? {
         if let Some(before) = step.checked_sub(turn.depth()) {
-            turn.read(root, before * others as u32 + place as u32 + 1).await?;
+            turn.read(root, order.count(before, index(root, me))).await?;
         }
         let at = step as usize * piece;
         let part = piece.min(len - at);
@@ -224,48 +260,70 @@ async fn receive_all<B: Blocks + ?Sized>(
     zero_copy: usize,
     to: impl Fn(Member) -> u64,
 ) -> Result<Vec<(Member, usize)>> {
-    let (me, size) = (turn.me(), turn.size());
+    let me = turn.me();
     let is_short = |len| is_short(turn, len, zero_copy);
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
     let most = turn.others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
-    let rounds = turn.steps(most * size)? / size as u32;
+    let order = Order::of(turn);
+    let rounds = order.pieces(turn, most)?;
     let reads = turn.team().memory().zero_copy();
     let queued = sum_lengths(all, turn.others(), |len| !(is_short(len) || (reads && len >= zero_copy)));
     let bypass = turn.bypasses(1, queued);
     let mut missing = Vec::new();
-    for round in 0..rounds {
-        for member in turn.others() {
-            let block = Block::new(all, member);
-            let len = block.len();
-            let piece = turn.piece(len);
-            let at = round as usize * piece;
-            let may_fetch = !is_short(len) && len >= zero_copy;
-            if round as usize >= rounds_of(len) || (may_fetch && round > 0 && announced(turn, member) != 0) {
-                continue;
+    for (member, round) in order.all(turn.others(), rounds) {
+        let block = Block::new(all, member);
+        let len = block.len();
+        let piece = turn.piece(len);
+        let at = round as usize * piece;
+        let may_fetch = !is_short(len) && len >= zero_copy;
+        if round as usize >= rounds_of(len) || (may_fetch && round > 0 && announced(turn, member) != 0) {
+            continue;
+        }
+        if is_short(len) {
+            turn.wrote_room(member, len).await?;
+        } else {
+            turn.wrote(member, round + 1).await?;
+        }
+        if may_fetch && round == 0 && announced(turn, member) != 0 {
+            let part = if to(member) != 0 { middle(turn, len) } else { len };
+            if !is_read(fetch(turn, member, announced(turn, member), &block, 0..part))? {
+                missing.push((member, part));
             }
-            if is_short(len) {
-                turn.wrote_room(member, len).await?;
-            } else {
-                turn.wrote(member, round + 1).await?;
-            }
-            if may_fetch && round == 0 && announced(turn, member) != 0 {
-                let part = if to(member) != 0 { middle(turn, len) } else { len };
-                if !is_read(fetch(turn, member, announced(turn, member), &block, 0..part))? {
-                    missing.push((member, part));
-                }
-                continue;
-            }
-            if is_short(len) {
-                // SAFETY: published, and it holds so much.
-                unsafe { copy::unpack(&block, 0, len, turn.room(member, len), false) }?;
-                continue;
-            }
-            // SAFETY: published; a slot holds a piece.
-            unsafe { copy::unpack(&block, at, piece.min(len - at), turn.slot(member, round), bypass) }?;
-            if at + turn.depth() as usize * piece < len {
-                turn.acknowledge(round * (size - 1) as u32 + index(me, member) as u32 + 1);
-            }
+            continue;
+        }
+        if is_short(len) {
+            // SAFETY: published, and it holds so much.
+            unsafe { copy::unpack(&block, 0, len, turn.room(member, len), false) }?;
+            continue;
+        }
+        // SAFETY: published; a slot holds a piece.
+        unsafe { copy::unpack(&block, at, piece.min(len - at), turn.slot(member, round), bypass) }?;
+        if at + turn.depth() as usize * piece < len {
+            turn.acknowledge(order.count(round, index(me, member)));
         }
     }
     Ok(missing)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_root_counts_grows_with_every_piece_that_it_takes() {
+        for (at_once, taken) in [(1, 5 * 3), (4, 4 * 3 + 4 * 2 + 1)] {
+            let order = Order { at_once, others: 3 };
+            let counts: Vec<u32> =
+                order.all([0, 2, 3].into_iter(), 5).map(|(m, piece)| order.count(piece, index(1, m))).collect();
+            assert!(counts.is_sorted_by(|a, b| a < b), "{counts:?}");
+            assert_eq!((counts.len(), counts[0], counts.last()), (15, 1, Some(&taken)));
+        }
+    }
+
+    #[test]
+    fn the_root_takes_runs_of_one_member() {
+        let all = |at_once| Order { at_once, others: 2 }.all([0, 2].into_iter(), 3).collect::<Vec<_>>();
+        assert_eq!(all(1), [(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (2, 2)]);
+        assert_eq!(all(2), [(0, 0), (0, 1), (2, 0), (2, 1), (0, 2), (2, 2)]);
+    }
 }
