@@ -19,6 +19,7 @@ const CROWDED_SHORTS: u8 = 4;
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes of a set in use at a time there, as a power of two, in Gather(v) and Reduce among up to eight. Of 256 KiB to 1 MiB they took 0.68 to 0.99 of what they took with half as much among three and four members on two
 /// cores (one of 45 measurements said 1.13), 0.87 to 1.03 among eight; with twice as much 0.9 to 1.2. Two were not measured.
+/// So much of what is gathered travels as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.83 to 0.99 of what it took in fragments, Allgather 0.80 to 1.07; not so a broadcast, which took 0.96 to 1.27.
 const CROWDED_WINDOW: u8 = 18;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
 /// out of it. Where each has a core they read such lengths from each other's memory, as a rule, and this was not measured: there nothing bypasses the cache.
@@ -49,7 +50,9 @@ pub struct Config {
     pub short: usize,
     /// What is longer than that, up to so many bytes, travels as a whole in the set, unless each member has something else for each: where processes take turns on the cores,
     /// whoever has one does all its part at once. Elsewhere not.
-    pub whole: usize,
+    pub whole: u32,
+    /// The same of what is gathered, from all members: to one, or to all.
+    pub whole_gathered: u32,
     /// Bytes of a fragment; made a multiple of 64, and large enough for 128 bytes per member.
     pub fragment: usize,
     /// Fragments of a queue, over all sets.
@@ -88,6 +91,7 @@ impl Default for Config {
             lines: MAX_SETS,
             short: SHORT,
             whole: 64 << 10,
+            whole_gathered: 64 << 10,
             shared_work_min: 8192,
             piece_min: 4096,
             divided_min: 8192,
@@ -128,7 +132,8 @@ impl Config {
             0..=32 if own => config,
             0..=8 if cores == Cores::Shared => {
                 let (lines, shorts) = (CROWDED_LINES, CROWDED_SHORTS);
-                Config { lines, shorts, fragment: CROWDED_FRAGMENT, window: CROWDED_WINDOW, ..config }
+                let (fragment, window, whole_gathered) = (CROWDED_FRAGMENT, CROWDED_WINDOW, 1 << CROWDED_WINDOW);
+                Config { lines, shorts, fragment, window, whole_gathered, ..config }
             }
             0..=32 if cores == Cores::Shared => Config { lines: CROWDED_LINES, shorts: CROWDED_SHORTS, ..config },
             0..=32 => Config { lines: CROWDED_LINES, ..config },

@@ -85,8 +85,11 @@ impl Team {
         let fragment = config.fragment.max(LEAST_SHARE * size).next_multiple_of(64);
         let short = config.short.min(SHORT).next_multiple_of(64);
         let lines = power(config.lines.clamp(MAX_SETS, LINES));
+        let most_whole = if config.waiting.crowded { short.max(each * fragment) } else { short };
+        let whole = |limit: u32| (limit as usize).clamp(short, most_whole) as u32;
         let config = Config {
-            whole: if config.waiting.crowded { config.whole.clamp(short, short.max(each * fragment)) } else { short },
+            whole: whole(config.whole),
+            whole_gathered: whole(config.whole_gathered),
             fragment,
             fragments: each * sets,
             sets: sets as u8,

@@ -100,6 +100,16 @@ impl<'t> Turn<'t> {
         self
     }
 
+    /// The same operation with what it uses of a set as two fragments, where members take turns on the cores and are all within the call: whoever has a core copies all that there is room for, and says so once. As
+    /// [`widened`](Turn::widened): all members that use slots must do so.
+    #[inline(always)]
+    pub fn halved(mut self) -> Turn<'t> {
+        while self.is_crowded() && self.depth() > 2 {
+            self.view.wide += 1;
+        }
+        self
+    }
+
     /// The same operation, waiting in another way.
     #[inline(always)]
     pub fn waiting<W: Waits>(self, waits: W) -> Turn<'t, W> {

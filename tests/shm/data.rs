@@ -111,6 +111,7 @@ pub fn config(rng: &mut Rng) -> Config {
         small: 0,
         window: [0, 8, 10, 63][rng.below(4)],
         whole: [0, 200, 1 << 20][rng.below(3)],
+        whole_gathered: [0, 200, 1 << 20][rng.below(3)],
         shared_work_min: [0, 200, usize::MAX][rng.below(3)],
         piece_min: [64, 128, 4096][rng.below(3)],
         divided_min: [1, 100, usize::MAX][rng.below(3)],

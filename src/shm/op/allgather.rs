@@ -1,11 +1,11 @@
 //! Allgather, with blocks of any lengths: round by round, everybody writes a fragment and reads everybody's.
 //!
-//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take turns on the cores of up to 64 KiB as a whole in the set. A member whose block is exhausted writes no more, but goes on reading.
+//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take turns on the cores of up to 64 KiB, or 256 among up to eight, as a whole in the set. A member whose block is exhausted writes no more, but goes on reading.
 
 use super::block::{Block, all_lengths, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
-use super::{Exposed, announce, announced, expose, fetch, is_short};
+use super::{Exposed, announce, announced, expose, fetch, is_short_gathered};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -38,8 +38,10 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), all.len(turn.me()));
-        if !(is_short(&turn, len, zero_copy) && all_lengths(all, peers.from(), |len| is_short(&turn, len, zero_copy))) {
-            return waits.long(move || long(turn, peers, own, all, zero_copy)).await;
+        if !(is_short_gathered(&turn, len, zero_copy)
+            && all_lengths(all, peers.from(), |len| is_short_gathered(&turn, len, zero_copy)))
+        {
+            return waits.long(move || long(turn.halved(), peers, own, all, zero_copy)).await;
         }
         if len > 0 {
             if let Some(wait) = turn.room_taken(len) {
@@ -85,7 +87,7 @@ async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> Result<()> {
     let mine = Block::new(all, turn.me());
-    let may_fetch = |len: usize| len >= zero_copy && !is_short(&turn, len, zero_copy);
+    let may_fetch = |len: usize| len >= zero_copy && !is_short_gathered(&turn, len, zero_copy);
     let region = || own.map_or_else(|| expose(&turn, &mine), |own| expose(&turn, own));
     let region = may_fetch(mine.len()).then(region);
     let from = region.as_ref().map_or(0, Exposed::address);
@@ -120,7 +122,7 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let fragment = turn.fragment();
     let mine = Block::new(all, turn.me());
     let longest = peers.from().map(|m| all.len(m)).max().unwrap_or(0).max(mine.len());
-    let is_short = |len: usize| is_short(turn, len, zero_copy);
+    let is_short = |len: usize| is_short_gathered(turn, len, zero_copy);
     let may_fetch = |len: usize| len >= zero_copy && !is_short(len);
     let reads = turn.team().memory().zero_copy();
     let queued = sum_lengths(all, peers.from(), |len| !(is_short(len) || (reads && may_fetch(len))));

@@ -1,13 +1,13 @@
 //! Gather, with blocks of any lengths: every member writes its own queue, the root reads them all.
 //!
-//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores up to 64 KiB as a whole in the set. Of more, the root takes piece k of every member, then k + 1: the
+//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores up to 64 KiB, or 256 among up to eight, as a whole in the set. Of more, the root takes piece k of every member, then k + 1: the
 //! members copy in while it copies out; where members take turns on the cores, it takes what fits a set of one, then of the next. Its progress as a reader counts (piece, member) pairs in this order, so each member knows when its slot is free. Only the root and the
 //! member need to know the length of a block.
 
 use super::block::{Block, all_lengths, index, sum_lengths, transfer};
 use super::divided::{self, LOAN, Root};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
-use super::{address, announce, announced, expose, fetch, is_short};
+use super::{address, announce, announced, expose, fetch, is_short_gathered};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -40,8 +40,8 @@ pub fn send<S: Stream + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), own.len());
-        if !is_short(&turn, len, zero_copy) {
-            return waits.long(move || send_long(turn.narrowed(), root, own, zero_copy)).await;
+        if !is_short_gathered(&turn, len, zero_copy) {
+            return waits.long(move || send_long(turn.narrowed().halved(), root, own, zero_copy)).await;
         }
         if len == 0 {
             turn.finish();
@@ -171,7 +171,7 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         if !are_short(&turn, all, zero_copy) {
-            return waits.long(move || receive_long(turn.narrowed(), own, all, zero_copy)).await;
+            return waits.long(move || receive_long(turn.narrowed().halved(), own, all, zero_copy)).await;
         }
         receive_short!(turn, own, all, |late| waits.reach(late).await)
     }
@@ -180,7 +180,7 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
 /// Whether all blocks but the caller's own are short.
 #[inline(always)]
 fn are_short<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
-    all_lengths(all, turn.others(), |len| is_short(turn, len, zero_copy))
+    all_lengths(all, turn.others(), |len| is_short_gathered(turn, len, zero_copy))
 }
 
 /// A [`receive`] by a plain function, if the caller blocks and all blocks are short; else gives the turn back.
@@ -219,7 +219,7 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let me = turn.me();
     let divides = |m: Member| {
         let len = all.len(m);
-        !is_short(&turn, len, zero_copy) && len >= zero_copy && middle(&turn, len) < len
+        !is_short_gathered(&turn, len, zero_copy) && len >= zero_copy && middle(&turn, len) < len
     };
     let to = |m: Member| if divides(m) { address(&turn, &Block::new(all, m)) } else { 0 };
     let divided = turn.others().any(divides);
@@ -261,7 +261,7 @@ async fn receive_all<B: Blocks + ?Sized>(
     to: impl Fn(Member) -> u64,
 ) -> Result<Vec<(Member, usize)>> {
     let me = turn.me();
-    let is_short = |len| is_short(turn, len, zero_copy);
+    let is_short = |len| is_short_gathered(turn, len, zero_copy);
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
     let most = turn.others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
     let order = Order::of(turn);

@@ -27,7 +27,7 @@ pub fn reduce<C: Combine>(
         let config = turn.team().config();
         let shares_work = match turn.size() {
             ..=2 => usize::MAX,
-            _ if turn.is_crowded() => config.whole,
+            _ if turn.is_crowded() => config.whole as usize,
             _ if turn.shares_cores() => usize::MAX,
             _ => config.shared_work_min,
         };
