@@ -9,6 +9,7 @@ mod shm {
     mod dealt;
     mod divided;
     mod failures;
+    mod gathered;
     mod operations;
     mod random;
     mod threads;

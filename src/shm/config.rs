@@ -18,8 +18,9 @@ const CROWDED_SHORTS: u8 = 4;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes of a set in use at a time there, as a power of two, in Gather(v) and Reduce among up to eight. Of 256 KiB to 1 MiB they took 0.68 to 0.99 of what they took with half as much among three and four members on two
-/// cores (one of 45 measurements said 1.13), 0.87 to 1.03 among eight; with twice as much 0.9 to 1.2. Two were not measured.
-/// So much of what is gathered travels as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.83 to 0.99 of what it took in fragments, Allgather 0.80 to 1.07; not so a broadcast, which took 0.96 to 1.27.
+/// cores (one of 45 measurements said 1.13), 0.79 to 1.03 among eight; with twice as much 0.9 to 1.2. Two were not measured.
+/// So much of what is gathered travels as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.83 to 0.99 of what it took in fragments, Allgather(v) 0.80 to 1.07; not so a broadcast, which took 0.96 to 1.27. And more of it
+/// [in halves](Config::gathers_in_halves).
 const CROWDED_WINDOW: u8 = 18;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
 /// out of it. Where each has a core they read such lengths from each other's memory, as a rule, and this was not measured: there nothing bypasses the cache.
@@ -51,7 +52,7 @@ pub struct Config {
     /// What is longer than that, up to so many bytes, travels as a whole in the set, unless each member has something else for each: where processes take turns on the cores,
     /// whoever has one does all its part at once. Elsewhere not.
     pub whole: u32,
-    /// The same of what is gathered, from all members: to one, or to all.
+    /// The same of what is gathered: blocks for one member, or the same for several.
     pub whole_gathered: u32,
     /// Bytes of a fragment; made a multiple of 64, and large enough for 128 bytes per member.
     pub fragment: usize,
@@ -120,6 +121,14 @@ impl Config {
         self.shorts_at() + usize::from(self.shorts) * self.short
     }
 
+    /// Whether [more](Config::whole_gathered) of what is gathered travels as a whole than of other messages. Then, in blocking operations, what is longer [travels in halves](crate::shm::turn::Turn::halved) of what is in use of a set: whoever has
+    /// a core copies all that there is room for. Among four and eight members on two cores Gather(v) and Allgather(v) of 512 KiB to 2 MiB took 0.79 to 1.02 of what they took in fragments of 32 KiB, most of them 0.85 to 0.95; longer fragments of
+    /// Bcast and Reduce 0.88 to 1.44.
+    #[inline(always)]
+    pub fn gathers_in_halves(&self) -> bool {
+        self.whole_gathered > self.whole
+    }
+
     /// The sizes for so many members that have cores in this way.
     pub fn built_in(members: usize, cores: Cores) -> Config {
         let bypass_min = if cores == Cores::Shared { CROWDED_BYPASS } else { usize::MAX };
@@ -165,8 +174,16 @@ mod tests {
     #[test]
     fn few_members_that_share_cores_use_more_of_a_set() {
         let window = |members, cores| Config::built_in(members, cores).window;
-        assert_eq!([2, 4, 8, 9, 32].map(|members| window(members, Cores::Shared)), [18, 18, 18, 17, 17]);
+        assert_eq!([2, 4, 5, 8, 9, 32].map(|members| window(members, Cores::Shared)), [18, 18, 18, 18, 17, 17]);
         assert_eq!([Cores::Own, Cores::Lent].map(|cores| window(4, cores)), [17; 2]);
+        let gathered = |members, cores| {
+            let config = Config::built_in(members, cores);
+            (config.whole_gathered, config.gathers_in_halves())
+        };
+        for (members, cores) in [(4, Cores::Own), (4, Cores::Lent), (9, Cores::Shared), (32, Cores::Shared)] {
+            assert_eq!(gathered(members, cores), (64 << 10, false), "{members}, {cores:?}");
+        }
+        assert_eq!([2, 5, 8].map(|members| gathered(members, Cores::Shared)), [(256 << 10, true); 3]);
     }
 
     #[test]

@@ -100,11 +100,11 @@ impl<'t> Turn<'t> {
         self
     }
 
-    /// The same operation with what it uses of a set as two fragments, where members take turns on the cores and are all within the call: whoever has a core copies all that there is room for, and says so once. As
-    /// [`widened`](Turn::widened): all members that use slots must do so.
+    /// The same operation with what it uses of a set as two fragments, where [that is best](crate::shm::config::Config::gathers_in_halves) and all members are within the call. As [`widened`](Turn::widened): all members that use slots must
+    /// do so.
     #[inline(always)]
     pub fn halved(mut self) -> Turn<'t> {
-        while self.is_crowded() && self.depth() > 2 {
+        while self.gathers_in_halves() && self.depth() > 2 {
             self.view.wide += 1;
         }
         self
@@ -147,6 +147,7 @@ impl<'t, W: Waits> Turn<'t, W> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::shm::config::Cores;
     use crate::shm::heap::Heap;
     use crate::shm::layout::LINE;
     use crate::shm::team::Config;
@@ -212,5 +213,27 @@ mod tests {
             assert!(poll(turn.line_free()).is_ready(), "{now:#x}");
         }
         turns.into_iter().for_each(Turn::finish);
+    }
+
+    #[test]
+    fn few_crowded_members_gather_in_halves_of_what_is_in_use() {
+        let sizes = |cores: Cores, members, slot| {
+            let mut config = Config::built_in(members, cores);
+            config.waiting.crowded = cores != Cores::Own;
+            let team = Team::new(Heap::new(1, usize::MAX, true).member(0), config);
+            [false, true].map(|narrowed| {
+                let Poll::Ready(turn) = poll(team.open(slot, 0, true)) else { panic!("alone, it waits for nobody") };
+                let turn = turn.unwrap().unwrap();
+                let turn = if narrowed { turn.narrowed().halved() } else { turn.halved() };
+                let found = (turn.depth(), turn.fragment() >> 10);
+                turn.finish();
+                found
+            })
+        };
+        assert_eq!(sizes(Cores::Shared, 4, 0), [(2, 256), (2, 128)]);
+        assert_eq!(sizes(Cores::Shared, 4, 1), [(16, 32); 2]);
+        assert_eq!(sizes(Cores::Own, 4, 0), [(16, 16); 2]);
+        assert_eq!(sizes(Cores::Lent, 4, 0), [(16, 16), (8, 16)]);
+        assert_eq!(sizes(Cores::Shared, 9, 0), [(16, 16), (8, 16)]);
     }
 }

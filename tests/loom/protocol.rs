@@ -368,6 +368,16 @@ fn a_piece_of_a_block_stays_until_the_root_has_read_it() {
 }
 
 #[test]
+fn a_half_of_a_set_stays_until_the_root_has_read_it() {
+    let mut config = Config { whole: 0, whole_gathered: 64, ..config(4, 1, Mode::Yield) };
+    config.waiting.crowded = true;
+    model(needs(&config, 2, true), config, 1, |team| {
+        gather(team, 0, 1200);
+        gather(team, 1, 300);
+    });
+}
+
+#[test]
 fn one_combines_for_all() {
     for (fragments, count) in [(1, 40), (2, 70)] {
         let mut config = Config { shared_work_min: 0, ..config(fragments, 1, Mode::Yield) };

@@ -1,6 +1,6 @@
 //! Allgather, with blocks of any lengths: round by round, everybody writes a fragment and reads everybody's.
 //!
-//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take turns on the cores of up to 64 KiB, or 256 among up to eight, as a whole in the set. A member whose block is exhausted writes no more, but goes on reading.
+//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take turns on the cores of up to 64 KiB, or 256 KiB among few, as a whole in the set. A member whose block is exhausted writes no more, but goes on reading.
 
 use super::block::{Block, all_lengths, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
@@ -11,6 +11,9 @@ use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
+
+/// Up to so many bytes, what travels as a whole does not bypass the cache.
+const WHOLE: usize = 64 << 10;
 
 /// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its block. From
 /// `zero_copy` bytes on, others may read a block directly.
@@ -66,8 +69,10 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
                 if let Some(late) = turn.wrote_room(member, len).late() {
                     waits.reach(late).await?;
                 }
+                // As if all were as long.
+                let bypass = len > WHOLE && turn.bypasses(turn.size(), len.saturating_mul(turn.size() - 1));
                 // SAFETY: published, and it holds so much.
-                unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), false) }?;
+                unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), bypass) }?;
             }
         }
         if met == turn.size() {

@@ -143,6 +143,12 @@ impl<'t> View<'t> {
         if self.is_crowded() { self.team.reader(member) } else { Reader::Any }
     }
 
+    /// Whether what is gathered, and is not short, travels [in halves](super::Turn::halved).
+    #[inline(always)]
+    pub fn gathers_in_halves(&self) -> bool {
+        self.is_crowded() && self.team.config().gathers_in_halves()
+    }
+
     /// Whether all members are in the call, and share cores.
     #[inline(always)]
     pub fn is_crowded(&self) -> bool {
