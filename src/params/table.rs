@@ -301,8 +301,8 @@ pub const TABLE: &[Param] = &[
         name: "shm_fragment_size",
         default: "auto",
         help: "Bytes of a fragment: larger messages go through shared memory in fragments. Rounded up to a multiple of 64, and to 128 \
-               bytes for each process. auto: 16k; 32k where up to 8 processes of a communicator take turns on fewer cores. (There a long \
-               Alltoall, and a blocking long Gather or Allgather, make longer ones of several.)",
+               bytes for each process. auto: 16k; 32k where up to 8 processes of a communicator take turns on fewer cores. (Some \
+               operations make longer ones of several: a long Alltoall there, for example, and blocking long Gathers and Allgathers.)",
         level: 5,
         accepted: || "auto, or a number of bytes from 128 to 16m".to_owned(),
         set: |c, t| within(t, 128, 16 << 20).map(|v| c.shm.fragment_size = v),

@@ -19,7 +19,7 @@ const CROWDED_SHORTS: u8 = 4;
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes of a set in use at a time there, as a power of two, in Gather(v) and Reduce among up to eight. Of 256 KiB to 1 MiB they took 0.68 to 0.99 of what they took with half as much among three and four members on two
 /// cores (one of 45 measurements said 1.13), 0.79 to 1.03 among eight; with twice as much 0.9 to 1.2. Two were not measured.
-/// So much of what is gathered travels as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.83 to 0.99 of what it took in fragments, Allgather(v) 0.80 to 1.07; not so a broadcast, which took 0.96 to 1.27. And more of it
+/// So much of what is gathered travels as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.83 to 0.99 of what it took in fragments, Allgather(v) 0.68 to 1.07; not so a broadcast, which took 0.96 to 1.27. And more of it
 /// [in halves](Config::gathers_in_halves).
 const CROWDED_WINDOW: u8 = 18;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
@@ -63,7 +63,8 @@ pub struct Config {
     /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
     pub divided_min: usize,
     /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter, allgather or alltoall, these copies bypass the cache. Not so what is short, or travels as a
-    /// [whole](Config::whole); alltoalls of one round where members take turns; and what is not contiguous where it goes. Of an allgather or alltoall each member takes what it copies for what each does.
+    /// [whole](Config::whole) (but for blocks of an allgather that are longer than that); alltoalls of one round where members take turns; and what is not contiguous where it goes. Of an allgather or alltoall each member takes what it copies for
+    /// what each does, and of an allgather all of whose blocks travel as wholes each block for what all are like.
     pub bypass_min: usize,
     /// Number of the first operation of each stream.
     pub first_op: u32,

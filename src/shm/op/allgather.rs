@@ -12,8 +12,11 @@ use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 
-/// Up to so many bytes, what travels as a whole does not bypass the cache.
-const WHOLE: usize = 64 << 10;
+/// Whether a block of so many bytes bypasses the cache where it travels as a whole and [copies are so long](crate::shm::turn::View::bypasses): if it is longer than other messages that do so.
+#[inline(always)]
+fn may_bypass(turn: &Turn<'_>, len: usize) -> bool {
+    len > turn.team().config().whole as usize
+}
 
 /// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its block. From
 /// `zero_copy` bytes on, others may read a block directly.
@@ -70,7 +73,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
                     waits.reach(late).await?;
                 }
                 // As if all were as long.
-                let bypass = len > WHOLE && turn.bypasses(turn.size(), len.saturating_mul(turn.size() - 1));
+                let bypass = may_bypass(&turn, len) && turn.bypasses(turn.size(), len.saturating_mul(turn.size() - 1));
                 // SAFETY: published, and it holds so much.
                 unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), bypass) }?;
             }
@@ -130,7 +133,8 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let is_short = |len: usize| is_short_gathered(turn, len, zero_copy);
     let may_fetch = |len: usize| len >= zero_copy && !is_short(len);
     let reads = turn.team().memory().zero_copy();
-    let queued = sum_lengths(all, peers.from(), |len| !(is_short(len) || (reads && may_fetch(len))));
+    let counts = |len| if is_short(len) { may_bypass(turn, len) } else { !(reads && may_fetch(len)) };
+    let queued = sum_lengths(all, peers.from(), counts);
     let bypass = turn.bypasses(turn.size(), queued);
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(fragment) };
     let rounds = turn.steps(rounds_of(longest))?;
@@ -156,8 +160,9 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
             }
             if is_short(len) {
                 turn.wrote_room(member, len).await?;
+                let bypass = bypass && may_bypass(turn, len);
                 // SAFETY: published, and it holds so much.
-                unsafe { copy::unpack(&block, 0, len, turn.room(member, len), false) }?;
+                unsafe { copy::unpack(&block, 0, len, turn.room(member, len), bypass) }?;
                 continue;
             }
             turn.wrote(member, round + 1).await?;

@@ -182,6 +182,17 @@ fn what_travels_at_once_does_not_bypass_the_cache() {
     }
     assert_eq!(bypassed("alltoall", 100_000, Cores::Shared, 1), 0);
     assert_ne!(bypassed("alltoall", 200_000, Cores::Shared, 1), 0);
+    // Wholes of an allgather: each member takes what it copies for what each does.
+    const LEN: usize = 100_000;
+    for (least, lengths, found) in [
+        (12 * LEN, [LEN; MEMBERS], 12 * LEN),
+        (12 * LEN + 1, [LEN; MEMBERS], 0),
+        // With a longer block among them: the sum of those that are longer than 64 KiB.
+        (4 * 2 * LEN, [LEN, LEN, 300 << 10, 60_000], 6 * LEN + 3 * (300 << 10)),
+    ] {
+        let case = Case { operation: "allgather", lengths, zero_copy: usize::MAX };
+        assert_eq!(case.bypassed(Cores::Shared, least, true), found, "{least}, {lengths:?}");
+    }
 }
 
 #[test]
