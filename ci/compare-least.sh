@@ -1,0 +1,80 @@
+#!/bin/bash
+# What is left to gain in short calls: coll/rust, and in its place the least that a component can be (ci/least/least.c: flags and copies alone), each by mpiperf compare
+# against Open MPI's own choice in the same job, in jobs by turns; then the means of all jobs.
+#
+#   ci/compare-least.sh [--np N] [--jobs N] OPERATION... [OPTIONS OF mpiperf compare]
+#
+#   --np N      processes, 2 to 8 (default: 4); more than there are cores are oversubscribed and yield
+#   --jobs N    so many jobs of each (default: 3)
+#   OPERATION   barrier, gather, gatherv, scatter, scatterv, alltoall, alltoallv; blocks of up to 16 KiB (default: --sizes 8:16k)
+#
+#   CARGO_TARGET_DIR    cargo's target folder (default: target)
+#   MPICC, MPIEXEC      compiler wrapper and launcher of the Open MPI to use (default: mpicc, mpiexec)
+set -euo pipefail
+
+usage() {
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+    [ $# -eq 0 ] || echo "compare-least: $*" >&2
+    exit 2
+}
+
+np=4 jobs=3
+while [ $# -gt 0 ]; do
+    case $1 in
+    --np | --jobs)
+        [ $# -gt 1 ] || usage "$1 needs a value"
+        [[ $2 =~ ^[1-9][0-9]*$ ]] || usage "$1 $2: must be a number from 1 on"
+        if [ "$1" = --np ]; then np=$2; else jobs=$2; fi
+        shift 2
+        ;;
+    -*) usage "$1: accepted before OPERATION: --np, --jobs" ;;
+    *) break ;;
+    esac
+done
+[ $# -gt 0 ] || usage "which operation?"
+[[ $np =~ ^[2-8]$ ]] || usage "--np $np: must be from 2 to 8"
+[[ " $* " == *" --sizes"* ]] || set -- "$@" --sizes 8:16k
+
+target=${CARGO_TARGET_DIR:-$(dirname "${BASH_SOURCE[0]}")/../target}
+mkdir -p "$target/least"
+target=$(cd "$target" && pwd)
+out=$target/least
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset COLL_RUST_STATICLIB COLL_RUST_SKIP_MPIPERF COLL_RUST_OUT
+CARGO_TARGET_DIR=$target COLL_RUST_SKIP_MPIPERF=1 bash ci/build.sh "$out/rust" >/dev/null
+mpiperf=$(CARGO_TARGET_DIR=$target ci/build-mpiperf.sh | tail -n 1)
+flags=(-std=gnu11 -O2 -g -DNDEBUG -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror -idirafter ompi-glue/compat)
+[ "$(uname -m)" != x86_64 ] || flags+=(-mcx16)
+"${MPICC:-mpicc}" "${flags[@]}" ci/least/least.c -o "$out/mca_coll_least.so"
+
+variables=$(COLL_RUST_OUT=$out/rust ci/env.sh)
+eval "$variables"
+export OMPI_MCA_mca_base_component_path=$out:$OMPI_MCA_mca_base_component_path
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+launch=(timeout 3600 "${MPIEXEC:-mpiexec}" --mca btl 'self,vader' -n "$np")
+if [ "$np" -gt "$(nproc)" ]; then
+    launch+=(--oversubscribe --mca mpi_yield_when_idle 1)
+else
+    launch+=(--bind-to core)
+fi
+for job in $(seq "$jobs"); do
+    for component in rust least; do
+        "${launch[@]}" "$mpiperf" compare --a '^rust,least' --b "$component" "$@" | tee "$out/$component.$job.txt"
+    done
+done
+
+# Columns are at least two spaces apart; the ninth is the interval.
+means='
+    $9 ~ /^[0-9.]+\.\.[0-9.]+$/ { if (!($1 in seen)) { seen[$1]; order[++n] = $1 }; logs[$1, of] += log($8); rows[$1, of]++ }
+    END { for (i = 1; i <= n; i++) printf "%-10s rust %.3f  least %.3f\n", order[i], exp(logs[order[i], "rust"] / rows[order[i], "rust"]), exp(logs[order[i], "least"] / rows[order[i], "least"]) }
+'
+files=()
+for component in rust least; do
+    files+=("of=$component")
+    for job in $(seq "$jobs"); do
+        files+=("$out/$component.$job.txt")
+    done
+done
+echo
+echo "Geometric means over sizes and jobs of the time relative to Open MPI's own choice:"
+awk -F '  +' "$means" "${files[@]}"
