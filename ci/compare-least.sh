@@ -12,25 +12,8 @@
 #   MPICC, MPIEXEC      compiler wrapper and launcher of the Open MPI to use (default: mpicc, mpiexec)
 set -euo pipefail
 
-usage() {
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
-    [ $# -eq 0 ] || echo "compare-least: $*" >&2
-    exit 2
-}
-
 np=4 jobs=3
-while [ $# -gt 0 ]; do
-    case $1 in
-    --np | --jobs)
-        [ $# -gt 1 ] || usage "$1 needs a value"
-        [[ $2 =~ ^[1-9][0-9]*$ ]] || usage "$1 $2: must be a number from 1 on"
-        if [ "$1" = --np ]; then np=$2; else jobs=$2; fi
-        shift 2
-        ;;
-    -*) usage "$1: accepted before OPERATION: --np, --jobs" ;;
-    *) break ;;
-    esac
-done
+. "$(dirname "${BASH_SOURCE[0]}")/compare-jobs.sh"
 [ $# -gt 0 ] || usage "which operation?"
 [[ $np =~ ^[2-8]$ ]] || usage "--np $np: must be from 2 to 8"
 [[ " $* " == *" --sizes"* ]] || set -- "$@" --sizes 8:16k
@@ -47,16 +30,7 @@ flags=(-std=gnu11 -O2 -g -DNDEBUG -fPIC -shared -fvisibility=hidden -Wall -Wextr
 [ "$(uname -m)" != x86_64 ] || flags+=(-mcx16)
 "${MPICC:-mpicc}" "${flags[@]}" ci/least/least.c -o "$out/mca_coll_least.so"
 
-variables=$(COLL_RUST_OUT=$out/rust ci/env.sh)
-eval "$variables"
-export OMPI_MCA_mca_base_component_path=$out:$OMPI_MCA_mca_base_component_path
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-launch=(timeout 3600 "${MPIEXEC:-mpiexec}" --mca btl 'self,vader' -n "$np")
-if [ "$np" -gt "$(nproc)" ]; then
-    launch+=(--oversubscribe --mca mpi_yield_when_idle 1)
-else
-    launch+=(--bind-to core)
-fi
+prepare_jobs "$out/rust" "$out"
 for job in $(seq "$jobs"); do
     for component in rust least; do
         "${launch[@]}" "$mpiperf" compare --a '^rust,least' --b "$component" "$@" | tee "$out/$component.$job.txt"

@@ -17,25 +17,8 @@
 # parameters. The second one of two equal states takes about 1 % longer: it finds its code in fewer caches.
 set -euo pipefail
 
-usage() {
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
-    [ $# -eq 0 ] || echo "compare-states: $*" >&2
-    exit 2
-}
-
 np=4 jobs=1
-while [ $# -gt 0 ]; do
-    case $1 in
-    --np | --jobs)
-        [ $# -gt 1 ] || usage "$1 needs a value"
-        [[ $2 =~ ^[1-9][0-9]*$ ]] || usage "$1 $2: must be a number from 1 on"
-        if [ "$1" = --np ]; then np=$2; else jobs=$2; fi
-        shift 2
-        ;;
-    -*) usage "$1: accepted before COMMIT: --np, --jobs" ;;
-    *) break ;;
-    esac
-done
+. "$(dirname "${BASH_SOURCE[0]}")/compare-jobs.sh"
 [ $# -gt 1 ] || usage "what to compare with, and an operation"
 other=$1 folder=
 case $other in
@@ -69,16 +52,7 @@ CARGO_TARGET_DIR=$scratch/target COLL_RUST_SKIP_MPIPERF=1 bash "$scratch/source/
 CARGO_TARGET_DIR=$target COLL_RUST_SKIP_MPIPERF=1 bash ci/build.sh "$scratch/rust" >/dev/null
 mpiperf=$(CARGO_TARGET_DIR=$target ci/build-mpiperf.sh | tail -n 1)
 
-variables=$(COLL_RUST_OUT=$scratch/rust ci/env.sh)
-eval "$variables"
-export OMPI_MCA_mca_base_component_path=$scratch/rusu:$OMPI_MCA_mca_base_component_path
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-launch=(timeout 3600 "${MPIEXEC:-mpiexec}" --mca btl 'self,vader' -n "$np")
-if [ "$np" -gt "$(nproc)" ]; then
-    launch+=(--oversubscribe --mca mpi_yield_when_idle 1)
-else
-    launch+=(--bind-to core)
-fi
+prepare_jobs "$scratch/rust" "$scratch/rusu"
 for _ in $(seq "$jobs"); do
     "${launch[@]}" "$mpiperf" compare --a rusu --b rust "$@"
 done

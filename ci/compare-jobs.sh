@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# Sourced by scripts that compare in jobs of mpiperf: takes their options --np and --jobs, of which the script gives the defaults as np and jobs, from the command line.
+
+# Shows the comment at the script's head, and what is wrong.
+usage() {
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+    [ $# -eq 0 ] || echo "$(basename "$0" .sh): $*" >&2
+    exit 2
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --np | --jobs)
+        [ $# -gt 1 ] || usage "$1 needs a value"
+        [[ $2 =~ ^[1-9][0-9]*$ ]] || usage "$1 $2: must be a number from 1 on"
+        if [ "$1" = --np ]; then np=$2; else jobs=$2; fi
+        shift 2
+        ;;
+    -*) usage "$1: accepted before all else: --np, --jobs" ;;
+    *) break ;;
+    esac
+done
+
+# Sets `launch`, by which the tool runs, and the environment: coll/rust from the first folder, other components from the second.
+prepare_jobs() {
+    local variables
+    variables=$(COLL_RUST_OUT=$1 ci/env.sh)
+    eval "$variables"
+    export OMPI_MCA_mca_base_component_path=$2:$OMPI_MCA_mca_base_component_path
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    launch=(timeout 3600 "${MPIEXEC:-mpiexec}" --mca btl 'self,vader' -n "$np")
+    if [ "$np" -gt "$(nproc)" ]; then
+        launch+=(--oversubscribe --mca mpi_yield_when_idle 1)
+    else
+        launch+=(--bind-to core)
+    fi
+}
