@@ -18,8 +18,8 @@ const CROWDED_SHORTS: u8 = 4;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
 /// Bytes of a set in use at a time there, as a power of two, in Gather(v) and Reduce among up to eight. Of 256 KiB to 1 MiB they took 0.68 to 0.99 of what they took with half as much among three and four members on two
-/// cores (one of 45 measurements said 1.13), 0.79 to 1.03 among eight; with twice as much 0.9 to 1.2. Two were not measured.
-/// So much of what is gathered travels as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.83 to 0.99 of what it took in fragments, Allgather(v) 0.68 to 1.07; not so a broadcast, which took 0.96 to 1.27. And more of it
+/// cores (one of 45 measurements said 1.13), and, since the root of a Gather takes runs, 0.79 to 1.01 among eight; with twice as much 0.60 to 1.32. Two were not measured.
+/// So much of what is gathered travels as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.85 to 0.99 of what it took in fragments, Allgather(v) 0.68 to 1.07; not so a broadcast, which took 0.96 to 1.27. And more of it
 /// [in halves](Config::gathers_in_halves).
 const CROWDED_WINDOW: u8 = 18;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
@@ -123,7 +123,7 @@ impl Config {
     }
 
     /// Whether [more](Config::whole_gathered) of what is gathered travels as a whole than of other messages. Then, in blocking operations, what is longer [travels in halves](crate::shm::turn::Turn::halved) of what is in use of a set: whoever has
-    /// a core copies all that there is room for. Among four and eight members on two cores Gather(v) and Allgather(v) of 512 KiB to 2 MiB took 0.79 to 1.02 of what they took in fragments of 32 KiB, most of them 0.85 to 0.95; longer fragments of
+    /// a core copies all that there is room for. Among four and eight members on two cores Gather(v), with its root's runs, and Allgather(v) of 512 KiB to 2 MiB took 0.79 to 1.02 of what they took in fragments of 32 KiB, most of them 0.85 to 0.96; longer fragments of
     /// Bcast and Reduce 0.88 to 1.44.
     #[inline(always)]
     pub fn gathers_in_halves(&self) -> bool {

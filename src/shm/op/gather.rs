@@ -308,6 +308,28 @@ async fn receive_all<B: Blocks + ?Sized>(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::shm::config::{Config, Cores};
+    use crate::shm::heap::Heap;
+    use crate::shm::team::Team;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn only_few_crowded_members_are_read_in_runs() {
+        let at_once = |cores: Cores, slot| {
+            let mut config = Config::built_in(4, cores);
+            config.waiting.crowded = cores != Cores::Own;
+            let team = Team::new(Heap::new(1, usize::MAX, true).member(0), config);
+            let opened = pin!(team.open(slot, 0, true)).poll(&mut Context::from_waker(Waker::noop()));
+            let Poll::Ready(turn) = opened else { panic!("alone, it waits for nobody") };
+            let turn = turn.unwrap().unwrap().narrowed().halved();
+            let order = Order::of(&turn);
+            turn.finish();
+            order.at_once
+        };
+        assert_eq!([at_once(Cores::Shared, 0), at_once(Cores::Shared, 1)], [2, 1]);
+        assert_eq!([Cores::Own, Cores::Lent].map(|cores| at_once(cores, 0)), [1, 1]);
+    }
 
     #[test]
     fn what_the_root_counts_grows_with_every_piece_that_it_takes() {

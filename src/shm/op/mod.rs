@@ -46,13 +46,18 @@ use std::ops::Range;
 /// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in a line), another way is wanted.
 #[inline(always)]
 fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
-    len <= LINE || (len <= turn.team().config().whole as usize && len < limit)
+    is_within(turn.team().config().whole, len, limit)
 }
 
 /// The same of a block that is gathered.
 #[inline(always)]
 fn is_short_gathered(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
-    len <= LINE || (len <= turn.team().config().whole_gathered as usize && len < limit)
+    is_within(turn.team().config().whole_gathered, len, limit)
+}
+
+#[inline(always)]
+fn is_within(whole: u32, len: usize, limit: usize) -> bool {
+    len <= LINE || (len <= whole as usize && len < limit)
 }
 
 /// Bytes for each of the others that travel in a line, where a member has something else for each of them.

@@ -173,7 +173,7 @@ fn only_blocks_count_that_go_through_queues() {
 }
 
 #[test]
-fn what_travels_at_once_does_not_bypass_the_cache() {
+fn what_travels_at_once_does_not_bypass_the_cache_up_to_a_length() {
     for (operation, longest) in
         [("bcast", 64 << 10), ("tree", 64 << 10), ("gather", 256 << 10), ("allgather", 64 << 10)]
     {
@@ -182,7 +182,7 @@ fn what_travels_at_once_does_not_bypass_the_cache() {
     }
     assert_eq!(bypassed("alltoall", 100_000, Cores::Shared, 1), 0);
     assert_ne!(bypassed("alltoall", 200_000, Cores::Shared, 1), 0);
-    // Wholes of an allgather: each member takes what it copies for what each does.
+    // Wholes of an allgather, beyond that length: as if all were as long.
     const LEN: usize = 100_000;
     for (least, lengths, found) in [
         (12 * LEN, [LEN; MEMBERS], 12 * LEN),
