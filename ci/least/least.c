@@ -151,11 +151,9 @@ static inline unsigned begin_rooted(least_t *self, int reader)
 static int meet(least_t *self, struct ompi_communicator_t *comm)
 {
     const size_t bytes = sizeof(struct part) * (size_t) self->size;
-    char name[] = "/dev/shm/coll_least.XXXXXX", there = 1;
+    char name[] = "/dev/shm/coll_least.XXXXXX", there = 1; /* as mkstemp wants it */
     int file = 0 == self->me ? mkstemp(name) : -1, rc = MPI_SUCCESS;
-    if (0 == self->me && (file < 0 || ftruncate(file, (off_t) bytes))) {
-        name[0] = 0;
-    }
+    const int made = file >= 0 && 0 == ftruncate(file, (off_t) bytes);
     EACH_OTHER(self, other) {
         if (MPI_SUCCESS == rc && (0 == self->me || 0 == other)) {
             rc = 0 == self->me ? MCA_PML_CALL(send(name, sizeof name, MPI_BYTE, other, MCA_COLL_BASE_TAG_BCAST,
@@ -167,7 +165,7 @@ static int meet(least_t *self, struct ompi_communicator_t *comm)
     if (0 != self->me && MPI_SUCCESS == rc) {
         file = open(name, O_RDWR);
     }
-    void *parts = file < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *parts = file < 0 || (0 == self->me && !made) ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0) {
         close(file);
     }
@@ -180,7 +178,7 @@ static int meet(least_t *self, struct ompi_communicator_t *comm)
                                          comm));
         }
     }
-    if (0 == self->me && name[0]) {
+    if (0 == self->me) {
         unlink(name);
     }
     if (MAP_FAILED == parts) {
