@@ -1,10 +1,12 @@
 # shellcheck shell=bash
 # Sourced by scripts that compare in jobs of mpiperf: takes their options --np and --jobs, of which the script gives the defaults as np and jobs, from the command line.
 
+script=$(realpath "$0")
+
 # Shows the comment at the script's head, and what is wrong.
 usage() {
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
-    [ $# -eq 0 ] || echo "$(basename "$0" .sh): $*" >&2
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$script" >&2
+    [ $# -eq 0 ] || echo "$(basename "$script" .sh): $*" >&2
     exit 2
 }
 
@@ -20,6 +22,22 @@ while [ $# -gt 0 ]; do
     *) break ;;
     esac
 done
+
+# Goes to the source, and sets `target`, cargo's folder, with this one in it.
+enter_source() {
+    target=${CARGO_TARGET_DIR:-$(dirname "${BASH_SOURCE[0]}")/../target}
+    mkdir -p "$target/$1"
+    target=$(cd "$target" && pwd)
+    cd "$(dirname "${BASH_SOURCE[0]}")/.."
+    # With these what is built would lie elsewhere, or the tool be an old one.
+    unset COLL_RUST_STATICLIB COLL_RUST_SKIP_MPIPERF COLL_RUST_OUT
+}
+
+# Builds coll/rust in this folder, and sets `mpiperf`, the tool.
+build_tools() {
+    CARGO_TARGET_DIR=$target COLL_RUST_SKIP_MPIPERF=1 bash ci/build.sh "$1" >/dev/null
+    mpiperf=$(CARGO_TARGET_DIR=$target ci/build-mpiperf.sh | tail -n 1)
+}
 
 # Sets `launch`, by which the tool runs, and the environment: coll/rust from the first folder, other components from the second.
 prepare_jobs() {

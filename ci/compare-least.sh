@@ -18,14 +18,9 @@ np=4 jobs=3
 [[ $np =~ ^[2-8]$ ]] || usage "--np $np: must be from 2 to 8"
 [[ " $* " == *" --sizes"* ]] || set -- "$@" --sizes 8:16k
 
-target=${CARGO_TARGET_DIR:-$(dirname "${BASH_SOURCE[0]}")/../target}
-mkdir -p "$target/least"
-target=$(cd "$target" && pwd)
+enter_source least
 out=$target/least
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-unset COLL_RUST_STATICLIB COLL_RUST_SKIP_MPIPERF COLL_RUST_OUT
-CARGO_TARGET_DIR=$target COLL_RUST_SKIP_MPIPERF=1 bash ci/build.sh "$out/rust" >/dev/null
-mpiperf=$(CARGO_TARGET_DIR=$target ci/build-mpiperf.sh | tail -n 1)
+build_tools "$out/rust"
 flags=(-std=gnu11 -O2 -g -DNDEBUG -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror -idirafter ompi-glue/compat)
 [ "$(uname -m)" != x86_64 ] || flags+=(-mcx16)
 "${MPICC:-mpicc}" "${flags[@]}" ci/least/least.c -o "$out/mca_coll_least.so"

@@ -25,13 +25,8 @@ case $other in
 */*) [ ! -d "$other" ] || folder=$(cd "$other" && pwd) ;;
 esac
 shift
-target=${CARGO_TARGET_DIR:-$(dirname "${BASH_SOURCE[0]}")/../target}
-mkdir -p "$target/states"
-target=$(cd "$target" && pwd)
+enter_source states
 scratch=$target/states
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# With these both states would be one, or the tool an old one.
-unset COLL_RUST_STATICLIB COLL_RUST_SKIP_MPIPERF COLL_RUST_OUT
 
 # Their results lie in folders of their own: cargo takes for fresh what was built after its files were last written.
 rm -rf "$scratch/source"
@@ -49,8 +44,7 @@ find "$scratch/source/src" "$scratch/source/ompi-glue" -type f -exec sed -i \
     -e 's/mca_component_name = "rust"/mca_component_name = "rusu"/' {} +
 sed -i 's/mca_coll_rust/mca_coll_rusu/g' "$scratch/source/ci/build.sh"
 CARGO_TARGET_DIR=$scratch/target COLL_RUST_SKIP_MPIPERF=1 bash "$scratch/source/ci/build.sh" "$scratch/rusu" >/dev/null
-CARGO_TARGET_DIR=$target COLL_RUST_SKIP_MPIPERF=1 bash ci/build.sh "$scratch/rust" >/dev/null
-mpiperf=$(CARGO_TARGET_DIR=$target ci/build-mpiperf.sh | tail -n 1)
+build_tools "$scratch/rust"
 
 prepare_jobs "$scratch/rust" "$scratch/rusu"
 for _ in $(seq "$jobs"); do
