@@ -148,6 +148,19 @@ succeeds "replayed arrivals" 'timer monotonic' 'clock ring'
 if [ ${#open[@]} -gt 0 ]; then
     job 2 compare bcast --a tuned --b ^tuned --sizes 8 --setups 3 "${few[@]}" --json "$scratch/compared.json"
     succeeds "compare" 'a = tuned, b = ^tuned' 'bcast  *8 B'
+    job 2 compare bcast --a tuned --b ^tuned --b tuned --b basic --sizes 8 --setups 3 "${few[@]}" --json "$scratch/several.json"
+    succeeds "compare several" 'a = tuned, b = ^tuned, c = tuned, d = basic' 'bcast .*; tuned (c)$' 'bcast .*; basic$'
+    python3 - "$scratch/several.json" >"$scratch/out" 2>"$scratch/err" <<'PYTHON'
+import json, sys
+found = json.load(open(sys.argv[1]))["comparisons"]
+assert [(c["a"], c["b"]) for c in found] == [("tuned (a)", other) for other in ("^tuned", "tuned (c)", "basic")], found
+PYTHON
+    status=$?
+    succeeds "a comparison for each variant"
+    job 2 compare bcast --a tuned --b ^tuned --b basic --sizes 8 --slow-b 5
+    refuses "which of several to slow" "--slow-b is for one --b; there are 2"
+    job 2 compare bcast --a tuned --b ^tuned --b nothere --sizes 8
+    refuses "unknown component of several" "no collective component 'nothere'"
     # Bare ways: contents are verified as those of MPI are. In lines, beside them, and in pieces; not divisible by the number of ranks.
     all_bare=(barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv)
     limit=240 job 3 compare "${all_bare[@]}" --a tuned --b tuned --bare --datatype int32 --sizes 8,56,60,40k --root rotate --setups 3 \

@@ -1,27 +1,25 @@
-//! `mpiperf compare`: two variants in one job, alternating call by call.
+//! `mpiperf compare`: variants in one job, alternating call by call.
+
+mod setups;
 
 use super::bench::{Bench, enough, on_rank_0};
 use super::options::{Beside, Files, How, What};
 use super::run::{prepare_bare, try_out, try_out_bare};
 use super::values::percent;
-use crate::clock::Timer;
 use crate::error::{Error, Result};
-use crate::measure::{Outcome, Sample, Verdict, measure};
 use crate::mpi::Comm;
+use crate::op::Setting;
 use crate::op::bare::Way;
-use crate::op::{self, Call, Case, Setting};
 use crate::report::about::{has_variable, library_text, prefers_components};
 use crate::report::output::{Kind, Output};
 use crate::report::table::{compare_heading, compare_row, preamble};
 use crate::report::units::bytes;
-use crate::report::{Comparison, Overlapped, Row};
-use crate::stats::{Ratio, Summary, judge, median, paired};
+use crate::report::{Comparison, Row};
+use crate::stats::{Ratio, judge};
+use setups::{Other, Setups, beside, own_time, setups};
 
 /// Open MPI's info key that chooses collective components.
 const KEY: &str = "ompi_comm_coll_preference";
-
-/// The number of the case that only computes, or of the first bare one, beside those of the variants.
-const THIRD: usize = 2;
 
 /// The command line of `mpiperf compare`.
 #[derive(Debug, Clone, clap::Args)]
@@ -31,16 +29,16 @@ pub struct Args {
     /// Collective components of the first variant: a list to prefer, such as tuned,libnbc, or ^ and a list to leave out
     #[arg(long, value_name = "COMPONENTS", allow_hyphen_values = true)]
     a: String,
-    /// Collective components of the second variant
-    #[arg(long, value_name = "COMPONENTS", allow_hyphen_values = true)]
-    b: String,
-    /// Set up both variants so often anew for each case (communicators and buffers); 3 or more: the interval is over the setups
+    /// Collective components of the second variant; given several times, of others, each of which is compared with the first
+    #[arg(long, value_name = "COMPONENTS", allow_hyphen_values = true, required = true)]
+    b: Vec<String>,
+    /// Set up all variants so often anew for each case (communicators and buffers); 3 or more: the interval is over the setups
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..=1000))]
     setups: u32,
     /// Slow the second variant by this share of its own time, to see what is resolved
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     slow_b: Option<f64>,
-    /// Beside both, make the same call by nothing but flags and copies (one node only), in each of the ways that it has or in those that are named, and compare that with the first variant
+    /// Beside these, make the same call by nothing but flags and copies (one node only), in each of the ways that it has or in those that are named, and compare that with the first variant
     #[arg(long, conflicts_with = "overlap", value_name = "WAYS", num_args = 0.., require_equals = true, value_delimiter = ',')]
     bare: Option<Vec<Way>>,
     #[command(flatten)]
@@ -51,49 +49,15 @@ pub struct Args {
     files: Files,
 }
 
-/// A variant that takes longer: on every rank by the same time, so that the operation does, too.
-struct Slowed {
-    inner: Box<dyn Case>,
-    timer: Timer,
-    delay: f64,
-}
-
-impl Case for Slowed {
-    fn prepare(&mut self, call: Call) -> Result<()> {
-        self.inner.prepare(call)
-    }
-
-    fn run(&mut self) -> Result<()> {
-        let outcome = self.inner.run();
-        let end = self.timer.now() + self.delay;
-        while self.timer.now() < end {
-            std::hint::spin_loop();
-        }
-        outcome
-    }
-
-    fn verify(&mut self) -> Result<()> {
-        self.inner.verify()
-    }
-
-    fn memory(&self) -> usize {
-        self.inner.memory()
-    }
-}
-
-/// What was found for one case.
-struct Found {
-    comparison: Comparison,
-    rows: [Row; 2],
-    /// Of each bare way, against the first variant.
-    bare: Vec<(Comparison, Row)>,
-}
-
 /// Compares and reports. Collective.
 pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     enough(comm)?;
     let settings = args.what.settings(comm.size())?;
     args.beside.check(&settings)?;
+    if args.b.len() > 1 && (args.slow_b.is_some() || args.beside.overlap) {
+        let option = if args.beside.overlap { "--overlap" } else { "--slow-b" };
+        return Err(Error::usage(format!("{option} is for one --b; there are {}", args.b.len())));
+    }
     if let Some(named) = &args.bare {
         prepare_bare(comm, &settings, named)?;
     }
@@ -111,7 +75,7 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     })?;
     let confidence = args.how.confidence.unwrap_or(0.99);
     let mut bench = Bench::new(comm, &args.how, plan, confidence, None)?;
-    let labels = labels(args);
+    let labels = labels(&args.a, &args.b, args.slow_b);
     let said = output.as_ref().map_or(Ok(()), |output| {
         output.say(&preamble(&bench.about, bench.confidence, bench.trim))?;
         output.say(&asked(args))?;
@@ -123,13 +87,12 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
         if let Some(output) = &output {
             output.next(&format!("{} {}", setting.operation, bytes(setting.bytes)));
         }
-        let Found { comparison, rows: [a, b], bare } = one(args, &mut bench, setting, &labels)?;
-        let others: Vec<(Comparison, Row)> = std::iter::once((comparison, b)).chain(bare).collect();
+        let (a, others) = one(args, &mut bench, setting, &labels)?;
         let written = output.as_mut().map_or(Ok(()), |output| {
             let (about, arrival) = (&bench.about, bench.arrival.as_str());
             let line = |(i, (comparison, row)): (usize, &(Comparison, Row))| {
                 let line = compare_row(comparison, &a, row, args.beside.overlap);
-                if i == 0 { line } else { format!("{line}; {}", comparison.b) }
+                if i == 0 && args.b.len() == 1 { line } else { format!("{line}; {}", comparison.b) }
             };
             let lines: Vec<String> = others.iter().enumerate().map(line).collect();
             output.done(&lines.join("\n"), |csv| {
@@ -156,7 +119,7 @@ fn components(args: &Args) -> Result<()> {
              settings of one, alternate runs with mpiperf/alternate.sh and bring them together with mpiperf merge"
         )));
     }
-    for (option, list) in [("--a", &args.a), ("--b", &args.b)] {
+    for (option, list) in std::iter::once(("--a", &args.a)).chain(args.b.iter().map(|b| ("--b", b))) {
         let names = list.strip_prefix('^').unwrap_or(list);
         for name in names.split(',') {
             if name.is_empty() || name.starts_with('^') {
@@ -180,15 +143,34 @@ fn variant(comm: &Comm, components: &str) -> Result<Comm> {
     comm.dup_with_info(&[(KEY, components)])
 }
 
-fn labels(args: &Args) -> [String; 2] {
-    let b = args.slow_b.map_or(args.b.clone(), |percent| format!("{} +{percent} %", args.b));
-    if args.a == b { [format!("{b} (a)"), format!("{b} (b)")] } else { [args.a.clone(), b] }
+/// How reports name the variants: by their components, with a letter each where several have the same.
+fn labels(a: &str, others: &[String], slow_b: Option<f64>) -> Vec<String> {
+    let all: Vec<&str> = std::iter::once(a).chain(others.iter().map(String::as_str)).collect();
+    let label = |(i, &components): (usize, &&str)| {
+        let mut label = components.to_owned();
+        if let (1.., Some(percent)) = (i, slow_b) {
+            label += &format!(" +{percent} %");
+        }
+        if all.iter().filter(|&&other| other == components).count() > 1 {
+            label += &format!(" ({})", letter(i));
+        }
+        label
+    };
+    all.iter().enumerate().map(label).collect()
+}
+
+/// What a variant is called after its place: a, b, c …
+fn letter(place: usize) -> String {
+    char::from_digit(10 + place as u32, 36).map_or_else(|| place.to_string(), String::from)
 }
 
 fn asked(args: &Args) -> String {
-    let mut text = format!("# {KEY}: a = {}, b = {}", args.a, args.b);
-    if args.a == args.b {
-        text += " (the same for both)";
+    let mut text = format!("# {KEY}: a = {}", args.a);
+    for (i, components) in args.b.iter().enumerate() {
+        text += &format!(", {} = {components}", letter(1 + i));
+    }
+    if args.b.iter().all(|b| *b == args.a) {
+        text += if args.b.len() == 1 { " (the same for both)" } else { " (the same for all)" };
     }
     if let Some(percent) = args.slow_b {
         text += &format!("; b slowed by {percent} % of its own median");
@@ -196,22 +178,22 @@ fn asked(args: &Args) -> String {
     text + &format!("; {} setups of each", args.setups)
 }
 
-/// Measures one case; what it found is meaningful on rank 0. Collective.
-fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String; 2]) -> Result<Found> {
+/// Measures one case: the first variant, and each other one, or bare way, against it; what is found is meaningful on rank 0. Collective.
+fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String]) -> Result<(Row, Vec<(Comparison, Row)>)> {
     let delay = match args.slow_b {
         Some(percent) => percent / 100.0 * own_time(args, bench, setting)?,
         None => 0.0,
     };
-    let Setups { mut rows, ratio, mut notes, bare, .. } = setups(args, bench, setting, delay, labels)?;
+    let Setups { mut a, mut others, mut notes, .. } = setups(args, bench, setting, delay, labels)?;
     let mut overlap = None;
     if args.beside.overlap {
-        let (ratio, more) = beside(args, bench, setting, delay, labels, &mut rows)?;
+        let (ratio, more) = beside(args, bench, setting, delay, labels, [&mut a, &mut others[0].row])?;
         overlap = ratio;
         notes.extend(more);
     }
     let floor = bench.floor();
-    let first = rows[0].summary.as_ref().map_or(0.0, |s| s.mean);
-    let against = |b: &str, ratio: Option<Ratio>, notes: Vec<String>| Comparison {
+    let first = a.summary.as_ref().map_or(0.0, |s| s.mean);
+    let against = |b: &str, ratio: Option<Ratio>| Comparison {
         setting: setting.clone(),
         processes: bench.comm.size(),
         a: labels[0].clone(),
@@ -220,133 +202,13 @@ fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String; 2]) 
         ratio,
         overlap: None,
         floor,
-        notes,
+        notes: vec![],
     };
-    let comparison = Comparison { overlap, ..against(&labels[1], ratio, summed_up(notes, args.setups)) };
-    let bare = bare.into_iter().map(|(row, ratio)| (against(&row.label, ratio, vec![]), row)).collect();
-    Ok(Found { comparison, rows, bare })
-}
-
-/// What all setups of one setting gave.
-struct Setups {
-    rows: [Row; 2],
-    ratio: Option<Ratio>,
-    notes: Vec<String>,
-    /// The computation alone, if there is any beside.
-    compute: Option<Summary>,
-    /// Of each bare way that is possible, and how its time relates to the first variant's.
-    bare: Vec<(Row, Option<Ratio>)>,
-}
-
-/// Measures a setting with all its setups. Collective.
-fn setups(args: &Args, bench: &mut Bench, setting: &Setting, delay: f64, labels: &[String; 2]) -> Result<Setups> {
-    let mut samples: Vec<Sample> = Vec::new();
-    let mut groups: Vec<Vec<Vec<(f64, f64)>>> = Vec::new();
-    let mut ways: Vec<Way> = Vec::new();
-    let mut notes: Vec<String> = Vec::new();
-    let mut window = 0.0;
-    for setup in 0..args.setups {
-        let outcome;
-        (outcome, ways) = alternate(args, bench, setting, delay, setup % 2 == 1)?;
-        groups.push((1..THIRD + ways.len()).map(|case| pairs(&outcome.samples, case)).collect());
-        window = outcome.window;
-        samples.extend(outcome.samples);
-        notes.extend(outcome.notes);
-    }
-    let row = |case: usize| bench.row(labels.get(case).map_or("", String::as_str), setting, case, &samples, window);
-    let ratio = |case: usize| {
-        let own: Vec<_> = groups.iter().filter_map(|cases| cases.get(case - 1).cloned()).collect();
-        paired(&own, bench.confidence)
-    };
-    let bare = |(i, way): (usize, &Way)| {
-        let row = bench.row(way.name(), setting, THIRD + i, &samples, window);
-        (row, ratio(THIRD + i))
-    };
-    let bare = ways.iter().enumerate().map(bare).collect();
-    Ok(Setups { rows: [row(0), row(1)], ratio: ratio(1), notes, compute: row(THIRD).summary, bare })
-}
-
-/// Measures both variants with computation beside, as long for one as for the other: the longer of their own times, if nothing else was asked for.
-/// Collective.
-fn beside(
-    args: &Args,
-    bench: &mut Bench,
-    setting: &Setting,
-    delay: f64,
-    labels: &[String; 2],
-    rows: &mut [Row; 2],
-) -> Result<(Option<Ratio>, Vec<String>)> {
-    let mut alone = [0, 1].map(|case: usize| rows[case].summary.as_ref().map_or(0.0, |s| s.mean));
-    bench.comm.bcast(&mut alone, 0)?;
-    if alone.contains(&0.0) {
-        return Ok((None, vec!["no overlap without a valid call".to_owned()]));
-    }
-    let overlap = args.beside.overlap(alone[0].max(alone[1]));
-    let setting = Setting { overlap: Some(overlap), ..setting.clone() };
-    let Setups { rows: both, ratio, notes, compute, .. } = setups(args, bench, &setting, delay, labels)?;
-    for ((row, both), alone) in rows.iter_mut().zip(both).zip(alone) {
-        let both = both.summary.as_ref().zip(compute.as_ref());
-        row.overlap = both.map(|(both, compute)| Overlapped::new(overlap, alone, compute, both));
-    }
-    Ok((ratio, notes))
-}
-
-/// Sets both variants up and lets them alternate, with the bare ways that are possible, if they are asked for. `swapped`: the second is set up first. Collective.
-fn alternate(
-    args: &Args,
-    bench: &mut Bench,
-    setting: &Setting,
-    delay: f64,
-    swapped: bool,
-) -> Result<(Outcome, Vec<Way>)> {
-    let make = |components: &str| {
-        let comm = variant(bench.comm, components)?;
-        let case = op::make(&comm, setting)?;
-        Ok::<_, Error>((comm, case))
-    };
-    // Communicators outlive their cases: they are dropped last.
-    let ((_comm_a, a), (_comm_b, b));
-    if swapped {
-        (_comm_b, b) = make(&args.b)?;
-        (_comm_a, a) = make(&args.a)?;
-    } else {
-        (_comm_a, a) = make(&args.a)?;
-        (_comm_b, b) = make(&args.b)?;
-    }
-    let b = if delay > 0.0 { Box::new(Slowed { inner: b, timer: bench.clock.timer, delay }) } else { b };
-    let mut cases = vec![a, b];
-    cases.extend(setting.overlap.map(|overlap| Box::new(op::overlap::Alone(overlap.compute)) as Box<dyn Case>));
-    let mut ways = Vec::new();
-    let asked = args.bare.as_ref().map(|named| op::bare_ways(setting, named)).transpose()?;
-    for way in asked.unwrap_or_default() {
-        if let Some(case) = op::make_bare(bench.comm, setting, way, bench.clock.oversubscribed)? {
-            cases.push(case);
-            ways.push(way);
-        }
-    }
-    Ok((measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?, ways))
-}
-
-/// The second variant's median time alone, on all ranks. Collective.
-fn own_time(args: &Args, bench: &mut Bench, setting: &Setting) -> Result<f64> {
-    let comm = variant(bench.comm, &args.b)?;
-    let mut cases = [op::make(&comm, setting)?];
-    let outcome = measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?;
-    let correct = outcome.samples.iter().filter(|s| s.verdict == Verdict::Correct);
-    let mut time = [median(&correct.map(|s| s.time).collect::<Vec<_>>()).unwrap_or(0.0)];
-    bench.comm.bcast(&mut time, 0)?;
-    if time[0] > 0.0 {
-        return Ok(time[0]);
-    }
-    let name = &setting.operation;
-    Err(Error::Measure(format!("--slow-b: {name} has no valid call, so that a share of its time is not known")))
-}
-
-/// The times of the first variant and of another case in the rounds in which both were correct.
-fn pairs(samples: &[Sample], other: usize) -> Vec<(f64, f64)> {
-    let correct = |case: usize| samples.iter().filter(move |s| s.case == case && s.verdict == Verdict::Correct);
-    let second: std::collections::HashMap<u64, f64> = correct(other).map(|s| (s.call, s.time)).collect();
-    correct(0).filter_map(|s| Some((s.time, *second.get(&s.call)?))).collect()
+    let mut found: Vec<_> = others.into_iter().map(|Other { row, ratio }| (against(&row.label, ratio), row)).collect();
+    // What is true of all is said once.
+    found[0].0.overlap = overlap;
+    found[0].0.notes = summed_up(notes, args.setups);
+    Ok((a, found))
 }
 
 /// The notes of all setups in few words.
@@ -368,32 +230,19 @@ fn summed_up(mut notes: Vec<String>, setups: u32) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn sample(case: usize, call: u64, time: f64, verdict: Verdict) -> Sample {
-        Sample { case, call, time, spread: 0.0, ranks: vec![], verdict }
-    }
-
-    #[test]
-    fn pairs_are_of_one_round_and_both_correct() {
-        use Verdict::*;
-        let samples = [
-            sample(0, 0, 9.0, First),
-            sample(1, 0, 9.0, First),
-            sample(1, 1, 1.5, Correct),
-            sample(0, 1, 1.0, Correct),
-            sample(0, 2, 2.0, Correct),
-            sample(1, 2, 9.0, Late),
-            sample(0, 3, 9.0, Long),
-            sample(1, 3, 9.0, Correct),
-            sample(0, 4, 3.0, Correct),
-            sample(1, 4, 4.0, Correct),
-        ];
-        assert_eq!(pairs(&samples, 1), [(1.0, 1.5), (3.0, 4.0)]);
-        assert_eq!(pairs(&samples, 2), []);
-    }
-
     #[test]
     fn notes_of_a_kind_are_one() {
         let notes = ["late by 3 µs", "other", "late by 5 µs"].map(str::to_owned).to_vec();
         assert_eq!(summed_up(notes, 10), ["2 of 10 setups: late by 3 µs", "other"]);
+    }
+
+    #[test]
+    fn variants_alike_have_letters() {
+        let labels =
+            |a: &str, others: &[&str], slow| labels(a, &others.iter().map(|&b| b.to_owned()).collect::<Vec<_>>(), slow);
+        assert_eq!(labels("tuned", &["rust"], None), ["tuned", "rust"]);
+        assert_eq!(labels("tuned", &["tuned"], None), ["tuned (a)", "tuned (b)"]);
+        assert_eq!(labels("tuned", &["tuned"], Some(5.0)), ["tuned (a)", "tuned +5 % (b)"]);
+        assert_eq!(labels("tuned", &["rust", "sm", "rust"], None), ["tuned", "rust (b)", "sm", "rust (d)"]);
     }
 }
