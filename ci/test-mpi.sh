@@ -150,11 +150,11 @@ fi
 if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<whole; then
     for door in cr_block_gatherv cr_block_reduce; do
         code=$(objdump -d --no-show-raw-insn --disassemble="$door" "$dso/mca_coll_rust.so")
-        if grep -qE 'call .*<[^>]*is_any_asleep[0-9a-zA-Z]*>' <<<"$code"; then
+        if grep -qE 'call .*<[^>]*wake_on[0-9a-zA-Z]*>' <<<"$code"; then
             passed=$((passed + 1))
         else
             failed=$((failed + 1))
-            echo "FAILED  whole: $door does not call Team::is_any_asleep by its name"
+            echo "FAILED  whole: $door does not call Team::wake_on by its name"
         fi
     done
 fi

@@ -55,7 +55,7 @@ pub fn system_page() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// A shared mapping of a whole file.
+/// A shared mapping of a file, from its beginning on.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,

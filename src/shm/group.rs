@@ -293,8 +293,8 @@ impl Group {
 }
 
 // SAFETY: leases are pages of the caller's own pool, reserved and zeroed by `Pool::ready`; views are bounded by the pool's length;
-// both are aligned to a page, and mapped as long as the group's `Pool` and `Peer`s, which it holds. An owner hands pages out again
-// only after all members have dropped the group (see `mailbox`).
+// both are aligned to a page, and so is page 0 of the first member's pool, which its maker reserves, and where sleepers are counted at a multiple of 64;
+// all are mapped as long as the group's `Pool` and `Peer`s, which it holds. An owner hands pages out again only after all members have dropped the group (see `mailbox`).
 unsafe impl Memory for Group {
     fn me(&self) -> Member {
         self.me
@@ -307,6 +307,13 @@ unsafe impl Memory for Group {
     fn control(&self, member: Member) -> *mut u8 {
         let seat = &self.seats[member];
         seat.at(seat.hello.control, PAGE)
+    }
+
+    fn sleepers(&self) -> *mut u8 {
+        Pool::sleepers_in(match &self.seats[0].peer {
+            Some(peer) => peer.first_page.start(),
+            None => self.pool.address(0),
+        })
     }
 
     fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {

@@ -1,6 +1,7 @@
 //! A team's memory on the heap: members are threads, or futures of one thread. For tests and measurements.
 
 use crate::endpoint::Result;
+use crate::shm::layout::Sleepers;
 use crate::shm::memory::{Member, Memory, Page};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,6 +40,7 @@ unsafe impl Sync for Block {}
 
 struct Shared {
     controls: Vec<Block>,
+    sleepers: Block,
     leases: Vec<Mutex<Vec<Block>>>,
     /// How many leases each member may still take.
     budget: Vec<AtomicUsize>,
@@ -55,6 +57,7 @@ impl Heap {
     pub fn new(members: usize, leases: usize, zero_copy: bool) -> Heap {
         Heap(Arc::new(Shared {
             controls: (0..members).map(|_| Block::new(CONTROL_BYTES)).collect(),
+            sleepers: Block::new(size_of::<Sleepers>()),
             leases: (0..members).map(|_| Mutex::default()).collect(),
             budget: (0..members).map(|_| AtomicUsize::new(leases)).collect(),
             zero_copy,
@@ -114,6 +117,10 @@ unsafe impl Memory for View {
 
     fn control(&self, member: Member) -> *mut u8 {
         self.shared.controls[member].at
+    }
+
+    fn sleepers(&self) -> *mut u8 {
+        self.shared.sleepers.at
     }
 
     fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {

@@ -105,7 +105,7 @@ pub enum Part {
 /// A member's control block.
 #[repr(C, align(64))]
 pub struct Control {
-    /// Not 0 while the member may be sleeping: on what, src/shm/team/waking.rs says.
+    /// Not 0 while the member may be sleeping, as it is [counted](Sleepers): on what, src/shm/team/waking.rs says.
     pub asleep: SharedU64,
     /// Not 0 when an operation of the member has failed.
     pub failed: SharedU64,
@@ -121,6 +121,14 @@ pub struct Control {
 const _: () = assert!(size_of::<Line>() == 64 && size_of::<Control>() <= 4096);
 // See `View::lines`.
 const _: () = assert!(offset_of!(StreamControl, lines) == 0 && offset_of!(Line, payload) == 0);
+
+/// What all members of a team may write, and maybe of other teams: the only such memory.
+#[repr(C, align(64))]
+pub struct Sleepers {
+    /// How many of them may be sleeping: each adds one before it sleeps, and takes it back. While it is 0 nobody's [`asleep`](Control::asleep) is looked at. Of one that was killed in its sleep it stays.
+    pub count: SharedU64,
+    _line: [u64; 7],
+}
 
 /// Nothing published.
 pub const NOT_YET: u64 = 0;

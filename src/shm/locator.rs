@@ -21,7 +21,7 @@ pub const LONGEST_PATH: usize = LOCATOR_BYTES - FIXED;
 /// Bytes of a locator before the path.
 const FIXED: usize = 58;
 /// At the start of every locator; to be changed with its layout, and with that of a pool.
-const MAGIC: u32 = 0x6372_7301;
+const MAGIC: u32 = 0x6372_7302;
 
 /// Where a pool is, and how to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]

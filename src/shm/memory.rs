@@ -9,7 +9,7 @@ pub type Member = usize;
 /// Number of a page in its owner's pool.
 pub type Page = u32;
 
-/// The memory that the members of one team share. All of it is written by its owner only.
+/// The memory that the members of one team share. All of it is written by its owner only, but for a [count](Memory::sleepers).
 ///
 /// # Safety
 /// What the functions return must be memory of the lengths said here, aligned to 64 bytes, zeroed when first handed out, and valid as long
@@ -21,6 +21,8 @@ pub unsafe trait Memory: Send + Sync {
     fn size(&self) -> usize;
     /// The control block (4 KiB) of a member: the caller may write its own and reads the others'.
     fn control(&self, member: Member) -> *mut u8;
+    /// [`Sleepers`](crate::shm::layout::Sleepers), the same for all members, which each of them may change. Other teams may count there as well.
+    fn sleepers(&self) -> *mut u8;
     /// Reserves `bytes` of the caller's own memory: its first page, and its address. `None`: the budget is spent, or there is
     /// no memory.
     fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)>;

@@ -1,4 +1,4 @@
-//! Another process of the node: its pool, mapped for reading, and whether it lives.
+//! Another process of the node: its pool, mapped for reading (and page 0 once more, for the [count of sleepers](super::layout::Sleepers)), and whether it lives.
 //!
 //! process_vm_readv and process_vm_writev know a process by its number. A process that dies leaves its number to another one, of the same user perhaps, whose memory nobody
 //! shall read, let alone write; and a number may come up again within seconds (there are 32768 of them by default, given out in turn). So a look at
@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::backing::Mapping;
 use super::failure::Failure;
 use super::locator::{Locator, pid_space};
+use super::pool::PAGE;
 use super::smsc::Endpoint;
 
 /// Another process' pool.
@@ -26,6 +27,8 @@ pub struct Peer {
     pub locator: Locator,
     /// All of it, for reading only.
     pub map: Mapping,
+    /// Its first page (of the system), writable.
+    pub first_page: Mapping,
     watch: Watch,
     /// When the process was last seen alive.
     seen: AtomicU64,
@@ -40,14 +43,15 @@ impl Peer {
         // The watch begins before the token is checked: then the process watched is the owner, and no later one of the same number.
         let watch = if same_space { Watch::start(locator.pid) } else { Watch::unknown() };
         let file = open(locator, same_space)?;
-        let map = Mapping::of(&file, locator.length, false);
-        let map = map.map_err(|e| {
-            Failure::of(format!("cannot map the {} bytes of the pool of {}", locator.length, owner(locator)), e)
-        })?;
+        let map = |bytes, writable| {
+            let cannot = |e| Failure::of(format!("cannot map {bytes} bytes of the pool of {}", owner(locator)), e);
+            Mapping::of(&file, bytes, writable).map_err(cannot)
+        };
+        let (map, first_page) = (map(locator.length, false)?, map(PAGE as u64, true)?);
         if watch.is_dead() {
             return Err(Failure::new(format!("{} has died", owner(locator))));
         }
-        Ok(Peer { locator: locator.clone(), map, watch, seen: AtomicU64::new(0), smsc: OnceLock::new() })
+        Ok(Peer { locator: locator.clone(), map, first_page, watch, seen: AtomicU64::new(0), smsc: OnceLock::new() })
     }
 
     /// Whether its number is that of its process, and no other's: before an access to private memory by that number.
@@ -114,7 +118,7 @@ fn open_at(path: &Path, locator: &Locator) -> Result<File, Failure> {
     let mut token = [0; 16];
     if is_pool(&fs::metadata(path).map_err(cannot)?) {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(cannot)?;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(cannot)?;
         if is_pool(&file.metadata().map_err(cannot)?) {
             file.read_exact_at(&mut token, 0).map_err(cannot)?;
             if token == locator.token {

@@ -1,7 +1,7 @@
 //! A process' own memory for its groups: one pool per process and backing, from which control blocks and queues are leased.
 //!
-//! Layout: page 0 and some more hold the header (token, then the boards of [`super::mailbox`], one per process of the node); the rest
-//! is handed out in pages. Every byte is written by the owner only. The pool is as long as the process' share, sparse, and mapped
+//! Layout: page 0 and some more hold the header (token, [`Sleepers`], then the boards of [`super::mailbox`], one per process of the node); the rest
+//! is handed out in pages. Every byte is written by the owner only, but for the sleepers: peers map page 0 a second time for these. The pool is as long as the process' share, sparse, and mapped
 //! whole, so that no lease needs another mapping anywhere; pages count against the [`Budget`] when they are first reserved, stay
 //! reserved, and are zeroed when they are handed out again.
 //!
@@ -21,6 +21,7 @@ use super::cma;
 use super::failure::Failure;
 use super::group::{Draft, Outcome};
 use super::keys;
+use super::layout::Sleepers;
 use super::locator::{Hello, Locator, Place, pid_space};
 use super::mailbox::{self, Board, GroupId, Inbox, Outbox};
 use super::memory::Page;
@@ -31,8 +32,12 @@ use crate::sync::atomic::AtomicU64;
 /// Bytes of a page of a pool, whatever the system's are: a control block.
 pub const PAGE: usize = 4096;
 
+/// Where the sleepers of teams whose first member has the pool are counted.
+const SLEEPERS: usize = 64;
+
 /// Where the boards begin.
-const BOARDS: usize = 64;
+const BOARDS: usize = SLEEPERS + size_of::<Sleepers>();
+const _: () = assert!(BOARDS <= PAGE);
 
 /// A process' own memory for its groups.
 #[derive(Debug)]
@@ -176,6 +181,11 @@ impl Pool {
     /// The address of a page of the caller's own pool.
     pub(super) fn address(&self, page: Page) -> *mut u8 {
         self.store.map.start().wrapping_add(page as usize * PAGE)
+    }
+
+    /// Where [`Sleepers`] are counted in the pool whose page 0 starts at `page`.
+    pub(super) fn sleepers_in(page: *mut u8) -> *mut u8 {
+        page.wrapping_add(SLEEPERS)
     }
 
     /// Leases `bytes` for a group.

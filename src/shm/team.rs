@@ -1,6 +1,6 @@
 //! A team: the members of one group that share memory, and the streams on which they work together.
 //!
-//! Every byte of shared memory is written by its owner only. A member publishes by a release store of a word that others
+//! Every byte of shared memory is written by its owner only, but for a count of those who sleep. A member publishes by a release store of a word that others
 //! read with acquire; the pairs are marked SYNC in the source:
 //!
 //! * `SYNC(wrote)`: contents of a line or of slots, published by the line's word;
@@ -19,7 +19,7 @@ pub use crate::shm::config::Config;
 use crate::shm::config::{LEAST_SHARE, MAX_FRAGMENTS, MAX_SETS};
 use crate::shm::layout::{
     BLOCKING, Control, LANES, LINE, LINES, MAX_TOLD, NOT_YET, PAGES, Part, REFUSED, SHARE_ALIGN, SHORT, SLOTS, STREAMS,
-    StreamControl, share,
+    Sleepers, StreamControl, share,
 };
 use crate::shm::memory::{Member, Memory};
 use crate::shm::rates::{ByMode, Thresholds};
@@ -42,8 +42,9 @@ const NEAR: usize = 8;
 /// cores, little of it is in the caches.
 #[repr(C, align(64))]
 pub struct Team {
-    me: Member,
-    size: usize,
+    /// A [`Member`], and how many there are.
+    me: u32,
+    size: u32,
     /// An operation of the caller has failed.
     failed: AtomicBool,
     may_sleep: bool,
@@ -55,6 +56,8 @@ pub struct Team {
     here: Here,
     /// What the caller has told the others of its core.
     core: AtomicU16,
+    /// Where all members are counted that may sleep.
+    sleepers: At<Sleepers>,
     /// Of all members, for the first stream.
     controls: SmallVec<[At<StreamControl>; NEAR]>,
     first: Stream,
@@ -103,8 +106,9 @@ impl Team {
         let fragment_mask = (each - 1) as u8;
         let looks = config.waiting.looks();
         let team = Team {
-            me,
-            size,
+            me: me as u32,
+            size: size as u32,
+            sleepers: At(memory.sleepers().cast()),
             controls,
             first: Stream::new(config.first_op),
             others: (1..STREAMS).map(|_| Stream::new(config.first_op)).collect(),
@@ -132,13 +136,13 @@ impl Team {
     /// The caller's place.
     #[inline(always)]
     pub fn me(&self) -> Member {
-        self.me
+        self.me as Member
     }
 
     /// Number of members.
     #[inline(always)]
     pub fn size(&self) -> usize {
-        self.size
+        self.size as usize
     }
 
     /// The sizes in use.
@@ -279,7 +283,7 @@ impl Team {
         let stream = self.stream(id);
         let entry = |member: Member| &self.control(member).directory[id][part as usize];
         let own = &stream.own[part as usize];
-        if entry(self.me).load(Ordering::Relaxed) == NOT_YET {
+        if entry(self.me()).load(Ordering::Relaxed) == NOT_YET {
             let published = match self.memory.lease(bytes) {
                 None => REFUSED,
                 Some((page, at)) => {
@@ -292,11 +296,11 @@ impl Team {
                 }
             };
             // SYNC(directory): releases the words that `start` has written.
-            self.post(entry(self.me), NOT_YET, published);
+            self.post(entry(self.me()), NOT_YET, published);
         }
-        let mut all = Vec::with_capacity(self.size);
+        let mut all = Vec::with_capacity(self.size());
         let mut refused = false;
-        for member in 0..self.size {
+        for member in 0..self.size() {
             // SYNC(directory): acquires what the owner has prepared.
             let seen = Reach::new(self, entry(member), REFUSED, member, id / LANES == BLOCKING).await?;
             refused |= seen == REFUSED;
@@ -305,7 +309,7 @@ impl Team {
         if refused {
             return Ok(None);
         }
-        let at = |(member, seen): (Member, u64)| match (member == self.me, id, part) {
+        let at = |(member, seen): (Member, u64)| match (member == self.me(), id, part) {
             (true, ..) => At(own.load(Ordering::Relaxed)),
             (_, 0, Part::Control) => At(ptr::from_ref(&self.control(member).stream).cast_mut().cast()),
             _ => At(self.memory.view(member, (seen - PAGES) as u32, bytes).cast_mut()),
@@ -327,7 +331,7 @@ impl Team {
     }
 
     fn tell_failure(&self) {
-        self.post(&self.control(self.me).failed, 0, 1);
+        self.post(&self.control(self.me()).failed, 0, 1);
     }
 
     /// Permission to read and write others' private memory; `None` after an operation of the caller has failed. Other threads may fail meanwhile: the others,
@@ -342,11 +346,11 @@ impl Team {
     /// member matters, looks whether any other has failed.
     pub(super) fn trouble(&self, member: Member, slowly: bool, alone: bool) -> Option<Error> {
         // SYNC(failed): its reads are over.
-        let failed = |m: Member| m != self.me && self.control(m).failed.load(Ordering::Acquire) != 0;
-        if failed(member) || (slowly && !alone && (0..self.size).any(failed)) {
+        let failed = |m: Member| m != self.me() && self.control(m).failed.load(Ordering::Acquire) != 0;
+        if failed(member) || (slowly && !alone && (0..self.size()).any(failed)) {
             return Some(Error::Peer);
         }
-        (slowly && member != self.me && self.memory.is_dead(member)).then_some(Error::Peer)
+        (slowly && member != self.me() && self.memory.is_dead(member)).then_some(Error::Peer)
     }
 }
 

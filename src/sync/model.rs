@@ -59,6 +59,16 @@ impl SharedU64 {
     pub fn store(&self, value: u64, order: Ordering) {
         word(self.0.get() as usize).store(value, order);
     }
+
+    /// Adds to the word: what it was before.
+    pub fn fetch_add(&self, more: u64, order: Ordering) -> u64 {
+        word(self.0.get() as usize).fetch_add(more, order)
+    }
+
+    /// Takes from the word: what it was before.
+    pub fn fetch_sub(&self, less: u64, order: Ordering) -> u64 {
+        word(self.0.get() as usize).fetch_sub(less, order)
+    }
 }
 
 /// Tells the checker that `len` bytes at `at` are about to be read; private memory is not watched.

@@ -1,7 +1,7 @@
 //! A team's memory for the model checker, which knows each word and each slot of it.
 
 use coll_rust::endpoint::{Error, Result};
-use coll_rust::shm::layout::{Control, LINE, LINES, StreamControl};
+use coll_rust::shm::layout::{Control, LINE, LINES, Sleepers, StreamControl};
 use coll_rust::shm::memory::{Member, Memory, Page};
 use coll_rust::sync::model::{register_contents, register_word};
 use std::mem::offset_of;
@@ -17,6 +17,7 @@ const GRAINS: usize = 4;
 
 struct Shared {
     controls: Vec<Vec<Cell>>,
+    sleepers: Vec<Cell>,
     /// Of each member: what it may lease, first a stream's control, then a queue.
     leases: Vec<Vec<Vec<Cell>>>,
     /// Bytes of a queue.
@@ -71,6 +72,8 @@ impl Modelled {
                 false => Vec::new(),
             })
             .collect();
+        let sleepers = room(size_of::<Sleepers>());
+        register_word(start(&sleepers), 0);
         for block in &controls {
             let base = start(block);
             let directory = offset_of!(Control, directory);
@@ -102,7 +105,7 @@ impl Modelled {
                 }
             }
         }
-        Modelled(Arc::new(Shared { controls, leases, queue: bytes, secret: needs.secret }))
+        Modelled(Arc::new(Shared { controls, sleepers, leases, queue: bytes, secret: needs.secret }))
     }
 
     pub fn member(&self, me: Member) -> Box<dyn Memory> {
@@ -127,6 +130,10 @@ unsafe impl Memory for View {
 
     fn control(&self, member: Member) -> *mut u8 {
         start(&self.shared.controls[member])
+    }
+
+    fn sleepers(&self) -> *mut u8 {
+        start(&self.shared.sleepers)
     }
 
     fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {

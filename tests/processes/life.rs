@@ -1,12 +1,14 @@
 //! Pools and groups from their beginning to their end.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use coll_rust::endpoint::Error;
 use coll_rust::shm::backing::Backing;
 use coll_rust::shm::budget::Budget;
 use coll_rust::shm::group::{Draft, Group};
+use coll_rust::shm::layout::Sleepers;
 use coll_rust::shm::locator::{HELLO_BYTES, Locator, Place};
 use coll_rust::shm::memory::{Memory, Page};
 use coll_rust::shm::peer::Peer;
@@ -38,6 +40,7 @@ pub fn patterns(job: &mut Job) {
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0, "names are gone once all have confirmed");
     }
     check_controls(job, &group, 1);
+    check_sleepers(job, &group);
     let (page, at) = group.lease(BYTES).unwrap();
     assert!((at as usize).is_multiple_of(64) && zero(at, BYTES));
     fill(at, BYTES, 100 + group.me() as u64);
@@ -61,6 +64,22 @@ pub fn patterns(job: &mut Job) {
     drop(group);
     job.barrier();
     assert_eq!(pool.usage().leased, 0);
+}
+
+/// All members count in one word, which is 0 again when nobody is left.
+fn check_sleepers(job: &mut Job, group: &Group) {
+    // SAFETY: the group's memory says so; it is only accessed by this word.
+    let count = unsafe { &(*group.sleepers().cast::<Sleepers>()).count };
+    assert_eq!(count.load(Ordering::Relaxed), 0);
+    job.barrier();
+    count.fetch_add(1 << (8 * group.me()), Ordering::Relaxed);
+    job.barrier();
+    let all = (0..group.size()).fold(0, |all, member| all | 1 << (8 * member));
+    assert_eq!(count.load(Ordering::Relaxed), all);
+    job.barrier();
+    count.fetch_sub(1 << (8 * group.me()), Ordering::Relaxed);
+    job.barrier();
+    assert_eq!(count.load(Ordering::Relaxed), 0);
 }
 
 /// A process that comes when the names are gone finds the pools by their owners' descriptors, and maps each once.

@@ -5,12 +5,14 @@ use super::operations::{Call, KINDS, Kind, run, run_with};
 use coll_rust::endpoint::Result;
 use coll_rust::shm::drive::{Around, give_way};
 use coll_rust::shm::heap::Heap;
+use coll_rust::shm::layout::Sleepers;
 use coll_rust::shm::reach::Reach;
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::shm::turn::waits::{Blocks, Runs};
 use coll_rust::sim::Rng;
 use coll_rust::sync::wait::{Mode, Patience, Waiting, yield_now};
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -108,6 +110,12 @@ fn any(rng: &mut Rng) -> Kind {
 /// Members as threads, each of which goes through all calls on a stream.
 fn go_through(seed: u64, size: usize, config: Config, slot: usize, calls: &[Call]) {
     let heap = Heap::new(size, usize::MAX, true);
+    let memory = heap.member(0);
+    // SAFETY: the memory says so, and lasts until then.
+    let count = unsafe { &(*memory.sleepers().cast::<Sleepers>()).count };
+    // Somebody of another team may have been killed in its sleep.
+    let gone = seed % 2;
+    count.store(gone, Ordering::Relaxed);
     std::thread::scope(|scope| {
         for me in 0..size {
             let heap = &heap;
@@ -121,6 +129,7 @@ fn go_through(seed: u64, size: usize, config: Config, slot: usize, calls: &[Call
             });
         }
     });
+    assert_eq!(count.load(Ordering::Relaxed), gone, "who sleeps counts itself, and takes that back");
 }
 
 #[test]

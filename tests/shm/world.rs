@@ -117,6 +117,10 @@ unsafe impl Memory for Watched {
         self.memory.control(member)
     }
 
+    fn sleepers(&self) -> *mut u8 {
+        self.memory.sleepers()
+    }
+
     fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {
         self.memory.lease(bytes)
     }

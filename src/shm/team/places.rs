@@ -29,7 +29,7 @@ impl Team {
     #[inline(never)]
     pub(in crate::shm) fn tell(&self, core: Core) {
         self.core.store(core, Ordering::Relaxed);
-        self.control(self.me).core.store(u64::from(core), Ordering::Relaxed);
+        self.control(self.me()).core.store(u64::from(core), Ordering::Relaxed);
     }
 
     #[inline(always)]
@@ -40,7 +40,7 @@ impl Team {
     /// Where a member reads what the caller writes, as far as both have told.
     pub(in crate::shm) fn reader(&self, member: Member) -> Reader {
         let here = self.core.load(Ordering::Relaxed);
-        if here == 0 || self.size > NEAR {
+        if here == 0 || self.size() > NEAR {
             return Reader::Any;
         }
         match self.core_of(member) {
@@ -55,14 +55,14 @@ impl Team {
     pub(in crate::shm) fn may_come_soon(&self, member: Member, word: &SharedU64, target: u64, root: bool) -> bool {
         let here = self.core.load(Ordering::Relaxed);
         // Of more members, to look where they are costs more than there is to gain.
-        if here == 0 || self.size > NEAR {
+        if here == 0 || self.size() > NEAR {
             return false;
         }
         let there = self.core_of(member);
         if there == 0 || here == there {
             return false;
         }
-        let mut beside = (0..self.size).filter(|&m| m != self.me && self.core_of(m) == here);
+        let mut beside = (0..self.size()).filter(|&m| m != self.me() && self.core_of(m) == here);
         if root {
             // Of two that wait for the root one is through at once. Where there are more, they had better come while it is not there.
             beside.next();

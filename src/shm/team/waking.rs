@@ -1,7 +1,7 @@
 //! Publishing with waking, and sleeping.
 
-use super::{At, NEAR, Team};
-use crate::shm::layout::{Control, Line, StreamControl, line_of, reached};
+use super::Team;
+use crate::shm::layout::{Line, StreamControl, line_of, reached};
 use crate::shm::memory::Member;
 use crate::shm::pool::PAGE;
 use crate::sync::cache;
@@ -40,12 +40,8 @@ impl Team {
         self.tell_core();
         let own = ptr::from_ref(self).cast::<u8>();
         (1..HEAD_LINES).for_each(|i| cache::bring(own.wrapping_add(i * 64)));
-        // More would drive each other out: they lie alike in their pages.
-        let controls = self.controls.as_slice();
-        for at in controls.iter().take(NEAR) {
-            cache::bring(at.0.cast::<u8>().wrapping_sub(offset_of!(Control, stream)));
-        }
-        let control = controls[self.me].0;
+        cache::bring(self.sleepers.0.cast());
+        let control = self.controls[self.me()].0;
         let next = line_of(self.first.next.load(Ordering::Relaxed), self.config.lines) as usize;
         cache::own(control.cast::<u8>().wrapping_add(next * size_of::<Line>()));
         cache::own(control.cast::<u8>().wrapping_add(offset_of!(StreamControl, read)));
@@ -62,27 +58,36 @@ impl Team {
     #[inline(always)]
     pub(in crate::shm) fn wake<const WORDS: usize>(&self, posted: [(&SharedU64, u64, u64); WORDS]) {
         if self.may_sleep && self.is_any_asleep() {
-            posted.into_iter().for_each(|(word, before, next)| self.wake_on(word, before, next));
+            self.wake_on(&posted);
         }
     }
 
-    /// Whether any member says that it sleeps, or will not before it has seen what the caller has published. Not a part of the operations, each of which would hold it several times.
-    #[inline(never)]
-    #[unsafe(link_section = ".text.hot.coll_rust")]
+    /// Whether anybody says that it sleeps, or will not before it has seen what the caller has published.
+    #[inline(always)]
     fn is_any_asleep(&self) -> bool {
         // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
         fence(Ordering::SeqCst);
-        // The caller's own word is 0, but for what other threads of its process do.
-        // SAFETY: the team's own.
-        let asleep = |at: &At<StreamControl>| unsafe { at.control() }.asleep.load(Ordering::Relaxed);
-        self.controls.as_slice().iter().fold(0, |all, at| all | asleep(at)) != 0
+        self.sleepers().load(Ordering::Relaxed) != 0
     }
 
+    /// How many say so, of this team and of others.
+    #[inline(always)]
+    fn sleepers(&self) -> &SharedU64 {
+        // SAFETY: of the team's memory, and only accessed through shared words.
+        &unsafe { &*self.sleepers.0 }.count
+    }
+
+    /// Wakes those of the team that are asleep on any of these words.
     #[cold]
-    fn wake_on(&self, word: &SharedU64, before: u64, next: u64) {
-        let (low, high) = (place(self.me, word, Half::Low), place(self.me, word, Half::High));
+    #[inline(never)]
+    fn wake_on(&self, posted: &[(&SharedU64, u64, u64)]) {
+        posted.iter().for_each(|&(word, before, next)| self.wake_on_one(word, before, next));
+    }
+
+    fn wake_on_one(&self, word: &SharedU64, before: u64, next: u64) {
+        let (low, high) = (place(self.me(), word, Half::Low), place(self.me(), word, Half::High));
         let (mut on_low, mut on_high) = (false, false);
-        for member in (0..self.size).filter(|&m| m != self.me) {
+        for member in (0..self.size()).filter(|&m| m != self.me()) {
             let at = self.control(member).asleep.load(Ordering::Relaxed);
             on_low |= at == low;
             on_high |= at == high;
@@ -160,15 +165,17 @@ impl Team {
         // The half that the publication will change: a later operation may well stop at the same step.
         let half_after = |seen| if Half::High.of(seen) == Half::High.of(target) { Half::Low } else { Half::High };
         let half = half_after(word.load(Ordering::Relaxed));
-        let asleep = &self.control(self.me).asleep;
+        let asleep = &self.control(self.me()).asleep;
         asleep.store(place(member, word, half), Ordering::Relaxed);
-        // SYNC(asleep): see `is_any_asleep`.
+        self.sleepers().fetch_add(1, Ordering::Relaxed);
+        // SYNC(asleep): see `is_any_asleep`. Who must find us counted finds where we sleep, too.
         fence(Ordering::SeqCst);
         let seen = word.load(Ordering::Relaxed);
         // Writers wake who has said that it sleeps on that half.
         if !reached(seen, target) && half_after(seen) == half {
             futex::wait(word, half, seen, LONGEST_SLEEP_NS);
         }
+        self.sleepers().fetch_sub(1, Ordering::Relaxed);
         asleep.store(0, Ordering::Relaxed);
     }
 }
