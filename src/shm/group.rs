@@ -23,7 +23,7 @@ use super::locator::{HELLO_BYTES, Hello, Kind};
 use super::mailbox::GroupId;
 use super::memory::{Member, Memory, Page};
 use super::peer::Peer;
-use super::pool::{PAGE, Pool};
+use super::pool::{PAGE, Pool, SLEEPERS};
 use super::reading::{self, Way, Ways};
 use super::smsc::Endpoint;
 use crate::endpoint::{Error, Result};
@@ -310,10 +310,8 @@ unsafe impl Memory for Group {
     }
 
     fn sleepers(&self) -> *mut u8 {
-        Pool::sleepers_in(match &self.seats[0].peer {
-            Some(peer) => peer.first_page.start(),
-            None => self.pool.address(0),
-        })
+        let first = &self.seats[0].peer;
+        first.as_ref().map_or(self.pool.address(0), |peer| peer.first_page.start()).wrapping_add(SLEEPERS)
     }
 
     fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {

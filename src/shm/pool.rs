@@ -32,8 +32,8 @@ use crate::sync::atomic::AtomicU64;
 /// Bytes of a page of a pool, whatever the system's are: a control block.
 pub const PAGE: usize = 4096;
 
-/// Where the sleepers of teams whose first member has the pool are counted.
-const SLEEPERS: usize = 64;
+/// Where, in page 0, the sleepers of teams whose first member has the pool are counted.
+pub(super) const SLEEPERS: usize = 64;
 
 /// Where the boards begin.
 const BOARDS: usize = SLEEPERS + size_of::<Sleepers>();
@@ -181,11 +181,6 @@ impl Pool {
     /// The address of a page of the caller's own pool.
     pub(super) fn address(&self, page: Page) -> *mut u8 {
         self.store.map.start().wrapping_add(page as usize * PAGE)
-    }
-
-    /// Where [`Sleepers`] are counted in the pool whose page 0 starts at `page`.
-    pub(super) fn sleepers_in(page: *mut u8) -> *mut u8 {
-        page.wrapping_add(SLEEPERS)
     }
 
     /// Leases `bytes` for a group.

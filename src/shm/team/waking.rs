@@ -186,3 +186,20 @@ fn place(member: Member, word: &SharedU64, half: Half) -> u64 {
     let in_page = ptr::from_ref(word).addr() as u64 % PAGE as u64;
     (member as u64 + 1) << 16 | in_page << 1 | u64::from(half == Half::High)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::shm::heap::Heap;
+    use crate::shm::team::Config;
+
+    #[test]
+    fn lines_are_looked_at_only_while_somebody_is_counted() {
+        let heap = Heap::new(2, 0, true);
+        let teams = [0, 1].map(|me| Team::new(heap.member(me), Config::default()));
+        teams[1].control(1).asleep.store(1, Ordering::Relaxed);
+        assert!(!teams[0].is_any_asleep(), "nobody is counted");
+        teams[1].sleepers().fetch_add(1, Ordering::Relaxed);
+        assert!(teams[0].is_any_asleep(), "all count in one word");
+    }
+}
