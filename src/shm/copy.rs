@@ -118,6 +118,17 @@ unsafe fn paced(pace: &Pace, from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
+/// Copies past the caches what had better go there, whatever writes took.
+///
+/// # Safety
+/// As for [`write`](fn@write).
+unsafe fn past(from: *const u8, to: *mut u8, len: usize) {
+    #[cfg(test)]
+    WRITTEN_PAST.set(WRITTEN_PAST.get() + len);
+    // SAFETY: by the caller's promise.
+    unsafe { past_the_cache(from, to, len) }
+}
+
 /// Copies `len` bytes of shared memory to private memory; `bypass`: past the cache.
 ///
 /// # Safety
@@ -219,20 +230,24 @@ pub unsafe fn pack<S: Stream + ?Sized>(data: &S, at: usize, len: usize, to: *mut
     }
 }
 
-/// As [`pack`]; `past`: past the caches, where the bytes are contiguous.
+/// As [`pack`]; `goes_past`: past the caches, where the bytes are contiguous.
 ///
 /// # Safety
 /// As for [`pack`].
 #[inline(always)]
-pub unsafe fn pack_past<S: Stream + ?Sized>(data: &S, at: usize, len: usize, to: *mut u8, past: bool) -> Result<()> {
-    match data.direct().filter(|_| past) {
+pub unsafe fn pack_past<S: Stream + ?Sized>(
+    data: &S,
+    at: usize,
+    len: usize,
+    to: *mut u8,
+    goes_past: bool,
+) -> Result<()> {
+    match data.direct().filter(|_| goes_past) {
         Some(span) => {
-            #[cfg(test)]
-            WRITTEN_PAST.set(WRITTEN_PAST.get() + len);
             will_write(to, len);
             let from = span.slice(at..at + len);
             // SAFETY: who made the span promised valid memory; `to` by the caller's promise.
-            unsafe { past_the_cache(from.ptr(), to, len) };
+            unsafe { past(from.ptr(), to, len) };
             Ok(())
         }
         // SAFETY: by the caller's promise.

@@ -6,7 +6,7 @@
 //! For blocks of an alltoall, also among neighbours, and of a scatter whose blocks the set holds at once. Who runs where is a hint: where it is wrong, a copy takes longer.
 
 use super::pace::{LEAST, Pace};
-use super::{PACE, bytes, long_bytes, paced, pack};
+use super::{PACE, bytes, long_bytes, paced, pack, past};
 use crate::endpoint::{Result, Stream};
 use crate::sync::cache::Stores;
 use crate::sync::shared::will_write;
@@ -36,7 +36,7 @@ impl Reader {
     }
 }
 
-/// As [`pack`], of what one `reader` reads, who is asked for where the bytes are many.
+/// As [`pack`], of what one `reader` reads, who is asked for where the bytes are many. `away_past`: past the caches if that is [elsewhere](Reader::Elsewhere), near or far.
 ///
 /// # Safety
 /// As for [`pack`].
@@ -46,6 +46,7 @@ pub unsafe fn pack_for<S: Stream + ?Sized>(
     at: usize,
     len: usize,
     to: *mut u8,
+    away_past: bool,
     reader: impl FnOnce() -> Reader,
 ) -> Result<()> {
     match data.direct() {
@@ -56,7 +57,7 @@ pub unsafe fn pack_for<S: Stream + ?Sized>(
             unsafe {
                 match len < LEAST {
                     true => bytes(from, to, len),
-                    false => long_write_for(from, to, len, reader()),
+                    false => long_write_for(from, to, len, away_past, reader()),
                 }
             }
             Ok(())
@@ -69,11 +70,14 @@ pub unsafe fn pack_for<S: Stream + ?Sized>(
 /// # Safety
 /// As for [`write`](fn@super::write).
 #[inline(never)]
-unsafe fn long_write_for(from: *const u8, to: *mut u8, len: usize, reader: Reader) {
+unsafe fn long_write_for(from: *const u8, to: *mut u8, len: usize, away_past: bool, reader: Reader) {
     #[cfg(test)]
     READERS.with_borrow_mut(|readers| readers.push(reader));
     // SAFETY: by the caller's promise.
     unsafe {
+        if away_past && reader == Reader::Elsewhere {
+            return past(from, to, len);
+        }
         match reader.pace(&PACE, &AWAY) {
             None => long_bytes(from, to, len),
             Some(pace) => paced(pace, from, to, len),
@@ -107,13 +111,14 @@ mod tests {
     fn what_is_written_for_one_member_is_all_there() {
         let from: Vec<u8> = (0..40_000).map(|i| (i * 13 + i / 253) as u8).collect();
         let data = crate::endpoint::Span::new(from.as_ptr().cast_mut(), from.len(), 1);
-        for (reader, len) in [Reader::Any, Reader::Here, Reader::Elsewhere]
-            .iter()
-            .flat_map(|reader| [0, 8, LEAST - 1, LEAST, 3 * LEAST + 77].map(|len| (*reader, len)))
+        for (reader, away_past, len) in
+            [(Reader::Any, true), (Reader::Here, true), (Reader::Elsewhere, false), (Reader::Elsewhere, true)]
+                .iter()
+                .flat_map(|&(reader, past)| [0, 8, LEAST - 1, LEAST, 3 * LEAST + 77].map(|len| (reader, past, len)))
         {
             let mut to = vec![0xee; from.len()];
             // SAFETY: both vectors are long enough.
-            unsafe { pack_for(&data, 5, len, to.as_mut_ptr(), || reader) }.unwrap();
+            unsafe { pack_for(&data, 5, len, to.as_mut_ptr(), away_past, || reader) }.unwrap();
             assert_eq!(to[..len], from[5..][..len], "{reader:?}");
             assert!(to[len..].iter().all(|&b| b == 0xee), "{reader:?}, {len} bytes");
         }

@@ -116,7 +116,7 @@ macro_rules! exchange_once {
                 let to = place.at(&$turn, me, member);
                 place.begin(to);
                 // SAFETY: free, and a share holds so much.
-                unsafe { pack_for(&block, 0, len, $turn.mine(to, len), || $turn.who_reads(member)) }?;
+                unsafe { pack_for(&block, 0, len, $turn.mine(to, len), false, || $turn.who_reads(member)) }?;
             }
             $turn.publish(1);
         }
@@ -287,13 +287,16 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let rounds = turn.steps(peers.from().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
     let reads = reads_anywhere(turn);
     let queued = sum_lengths(into, peers.from(), |len| !(plan.is_short(len) || (reads && len >= plan.zero_copy)));
-    let bypass = turn.bypasses(size, queued);
+    let bypass = turn.nearly_bypass(queued.saturating_mul(size));
+    let written = sum_lengths(out, peers.to(), |len| !plan.is_short(len) && len < plan.zero_copy);
+    // Where sets and data drive each other out of the caches.
+    let away_past = turn.writes_past(written.saturating_mul(size).min(turn.all_sets()));
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
     let (mut next, mut missing) = (0, Vec::new());
     for round in 0..rounds {
         while next < to_send.min(round + 1 + ahead) {
-            send(turn, plan, peers, out, next, away).await?;
+            send(turn, plan, peers, out, next, away, away_past).await?;
             next += 1;
         }
         if std::mem::take(&mut own_left) {
@@ -337,7 +340,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     Ok(missing)
 }
 
-/// Publishes the part of round `round` of all blocks.
+/// Publishes the part of round `round` of all blocks. `away_past`: see [`pack_for`].
 async fn send<O: Blocks + ?Sized>(
     turn: &Turn<'_>,
     plan: Plan<'_>,
@@ -345,6 +348,7 @@ async fn send<O: Blocks + ?Sized>(
     out: &O,
     round: u32,
     away: impl Fn(Member) -> u64,
+    away_past: bool,
 ) -> Result<()> {
     let me = turn.me();
     if round > 0 || peers.to().any(|m| !plan.is_short(out.len(m))) {
@@ -371,7 +375,7 @@ async fn send<O: Blocks + ?Sized>(
             let part = plan.part().min(len - at);
             let to = turn.mine(to.wrapping_add(plan.head()), part);
             // SAFETY: the slot is free, and a share holds so much.
-            unsafe { pack_for(&block, at, part, to, || turn.who_reads(member)) }?;
+            unsafe { pack_for(&block, at, part, to, away_past, || turn.who_reads(member)) }?;
         }
     }
     turn.publish(round + 1);

@@ -248,7 +248,7 @@ pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B
         debug_assert!(published <= place.start && place.end <= dealer.ring.bytes, "the ring holds all");
         let to = turn.mine(set.wrapping_add(place.start), len);
         // SAFETY: the set is free, and the place within it.
-        unsafe { pack_for(&Block::new(all, member), 0, len, to, || turn.who_reads(member)) }?;
+        unsafe { pack_for(&Block::new(all, member), 0, len, to, false, || turn.who_reads(member)) }?;
     }
     turn.publish_and_finish(dealer.count as u32 + 1);
     Ok(())

@@ -116,10 +116,15 @@ fn bypassed(operation: &'static str, len: usize, cores: Cores, bypass_min: usize
 fn what_all_copy_together_decides_whether_copies_bypass_the_cache() {
     const LEAST: usize = 8 << 20;
     for cores in [Cores::Own, Cores::Shared] {
-        for (operation, copies) in
-            [("bcast", 3), ("tree", 3), ("scatter", 3), ("gather", 3), ("allgather", 12), ("alltoall", 12)]
-        {
-            let len = LEAST.div_ceil(copies);
+        for (operation, copies, least) in [
+            ("bcast", 3, LEAST),
+            ("tree", 3, LEAST),
+            ("scatter", 3, LEAST),
+            ("gather", 3, LEAST),
+            ("allgather", 12, LEAST),
+            ("alltoall", 12, LEAST / 4 * 3),
+        ] {
+            let len = least.div_ceil(copies);
             let found = [len - 1, len].map(|len| bypassed(operation, len, cores, LEAST));
             assert_eq!(found, [0, copies * len], "{operation}, {cores:?}");
         }
@@ -146,6 +151,23 @@ fn what_all_write_together_decides_whether_it_goes_past_the_caches() {
 }
 
 #[test]
+fn an_alltoall_that_the_caches_do_not_hold_goes_past_them_to_other_cores() {
+    // All together 360,000 bytes, through as many of all sets at least.
+    for (fragments, past, len, found) in [
+        (8, true, 30_000, 2 * MEMBERS * 30_000),
+        (8, true, 29_999, 0),
+        (4, true, 30_000, 0),
+        (8, false, 30_000, 0),
+        // Where they are read directly.
+        (8, true, 90_000, 0),
+    ] {
+        let case = Case { operation: "alltoall", lengths: [len; MEMBERS], zero_copy: 90_000 };
+        let config = Config { bypass_min: 480_000, past, fragment: 16 << 10, fragments, sets: 2, ..Config::default() };
+        assert_eq!(case.copied(config, Cores::Shared, true).1, found, "{fragments} fragments, {past}, {len}");
+    }
+}
+
+#[test]
 fn the_root_of_a_scatter_keeps_what_it_writes_past_the_caches() {
     for (keeps, past, written) in [(true, true, 300_000), (false, true, 0), (true, false, 0)] {
         let case = Case { operation: "scatter", lengths: [100_000; MEMBERS], zero_copy: 1000 };
@@ -163,7 +185,7 @@ fn only_blocks_count_that_go_through_queues() {
         for (operation, least, all) in [
             ("gather", 1_500_000, 4_700_000),
             ("allgather", 7_000_000, 16_800_000),
-            ("alltoall", 7_000_000, 16_800_000),
+            ("alltoall", 9_000_000, 16_800_000),
         ] {
             let case = Case { operation, lengths, zero_copy: 1_000_000 };
             let found = [true, false].map(|readable| case.bypassed(cores, least, readable));

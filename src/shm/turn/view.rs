@@ -72,11 +72,22 @@ impl<'t> View<'t> {
         bytes.saturating_mul(readers) >= self.team.config().bypass_min
     }
 
-    /// Whether writes to the queues go past the caches, near or far, where all members together write so many bytes: nearly as many as copies out of them [bypass](Self::bypasses) the cache from.
+    /// Whether these are nearly as many bytes as copies [bypass](Self::bypasses) the cache from.
+    #[inline(always)]
+    pub fn nearly_bypass(&self, bytes: usize) -> bool {
+        bytes >= self.team.config().bypass_min / 4 * 3
+    }
+
+    /// Whether writes to the queues go past the caches, near or far, where all members together write so many bytes: [nearly as many](Self::nearly_bypass) as copies out of them bypass the cache from.
     #[inline(always)]
     pub fn writes_past(&self, bytes: usize) -> bool {
+        self.team.config().past && self.nearly_bypass(bytes)
+    }
+
+    /// Bytes of the sets of all members.
+    pub fn all_sets(&self) -> usize {
         let config = self.team.config();
-        config.past && bytes >= config.bypass_min / 4 * 3
+        config.fragment * config.fragments * self.size()
     }
 
     /// Bytes of a fragment.
