@@ -62,7 +62,7 @@ pub struct Config {
     pub shared_work_min: usize,
     /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
     pub divided_min: usize,
-    /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter, allgather or alltoall, these copies bypass the cache. Not so what is short, or travels as a
+    /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter or allgather, or three quarters of it in an alltoall, these copies bypass the cache. Not so what is short, or travels as a
     /// [whole](Config::whole) (but for blocks of an allgather that are longer than that); alltoalls of one round where members take turns; and what is not contiguous where it goes. Of an allgather or alltoall each member takes what it copies for
     /// what each does, and of an allgather all of whose blocks travel as wholes each block for what all are like.
     pub bypass_min: usize,
