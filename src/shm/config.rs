@@ -78,7 +78,7 @@ pub struct Config {
     pub window: u8,
     /// Bytes of a small slot, of which there are as many as lines; 0: there are none. Made an eighth of [`short`](Config::short) where processes take turns on the cores, if that is a multiple of 64.
     pub small: u16,
-    /// Whether long writes to queues go past the caches too, from a little less than [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
+    /// Whether long writes to queues may go past the caches too, from a little less than [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
     pub past: bool,
     /// Whether the root of a scatter may deal a block although others may read it in its memory: where [queues win](crate::shm::rates::queues_win), and nobody has said from how many bytes on to read.
     pub keeps: bool,

@@ -146,7 +146,7 @@ pub unsafe fn read(to: *mut u8, from: *const u8, len: usize, bypass: bool) {
 thread_local! {
     /// Bytes that this thread has read past the cache.
     pub(super) static BYPASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-    /// Bytes that it has [written past the caches](pack_past).
+    /// Bytes that it has written [past the caches](past), whatever writes took.
     pub(super) static WRITTEN_PAST: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 

@@ -286,10 +286,11 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
     let rounds = turn.steps(peers.from().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
     let reads = reads_anywhere(turn);
-    let queued = sum_lengths(into, peers.from(), |len| !(plan.is_short(len) || (reads && len >= plan.zero_copy)));
+    let is_queued = |len| !(plan.is_short(len) || (reads && len >= plan.zero_copy));
+    let queued = sum_lengths(into, peers.from(), is_queued);
     let bypass = turn.nearly_bypass(queued.saturating_mul(size));
-    let written = sum_lengths(out, peers.to(), |len| !plan.is_short(len) && len < plan.zero_copy);
-    // Where sets and data drive each other out of the caches.
+    let written = sum_lengths(out, peers.to(), is_queued);
+    // Measured: so it is with six members and more, whose sets are as large, and not with four or five.
     let away_past = turn.writes_past(written.saturating_mul(size).min(turn.all_sets()));
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));

@@ -152,18 +152,22 @@ fn what_all_write_together_decides_whether_it_goes_past_the_caches() {
 
 #[test]
 fn an_alltoall_that_the_caches_do_not_hold_goes_past_them_to_other_cores() {
-    // All together 360,000 bytes, through as many of all sets at least.
-    for (fragments, past, len, found) in [
-        (8, true, 30_000, 2 * MEMBERS * 30_000),
-        (8, true, 29_999, 0),
-        (4, true, 30_000, 0),
-        (8, false, 30_000, 0),
-        // Where they are read directly.
-        (8, true, 90_000, 0),
+    // All together 360,000 bytes, through sets of as many bytes at least. Each member has two readers on the other core.
+    for (fragments, past, readable, lengths, found) in [
+        (8, true, true, [30_000; MEMBERS], 2 * MEMBERS * 30_000),
+        (8, true, true, [29_999; MEMBERS], 0),
+        (4, true, true, [30_000; MEMBERS], 0),
+        (8, false, true, [30_000; MEMBERS], 0),
+        // Each by what it writes itself.
+        (8, true, true, [29_999, 29_999, 30_000, 30_000], 2 * 2 * 30_000),
+        // Where long ones are read directly, and where they cannot be.
+        (8, true, true, [80_000, 80_000, 80_000, 30_000], 2 * 30_000),
+        (8, true, false, [80_000, 80_000, 80_000, 30_000], 2 * (3 * 80_000 + 30_000)),
     ] {
-        let case = Case { operation: "alltoall", lengths: [len; MEMBERS], zero_copy: 90_000 };
+        let case = Case { operation: "alltoall", lengths, zero_copy: 80_000 };
         let config = Config { bypass_min: 480_000, past, fragment: 16 << 10, fragments, sets: 2, ..Config::default() };
-        assert_eq!(case.copied(config, Cores::Shared, true).1, found, "{fragments} fragments, {past}, {len}");
+        let written = case.copied(config, Cores::Shared, readable).1;
+        assert_eq!(written, found, "{fragments} fragments, {past}, {readable}, {lengths:?}");
     }
 }
 

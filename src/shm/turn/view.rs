@@ -66,7 +66,7 @@ impl<'t> View<'t> {
         self.team.config().waiting.crowded
     }
 
-    /// Whether copies out of the queues bypass the cache, where so many `readers` copy `bytes` each, as far as the caller knows.
+    /// Whether copies out of the queues bypass the cache, where so many `readers` copy `bytes` each, as far as the caller knows; in an alltoall they do from [a little less](Self::nearly_bypass) on.
     #[inline(always)]
     pub fn bypasses(&self, readers: usize, bytes: usize) -> bool {
         bytes.saturating_mul(readers) >= self.team.config().bypass_min
@@ -78,7 +78,8 @@ impl<'t> View<'t> {
         bytes >= self.team.config().bypass_min / 4 * 3
     }
 
-    /// Whether writes to the queues go past the caches, near or far, where all members together write so many bytes: [nearly as many](Self::nearly_bypass) as copies out of them bypass the cache from.
+    /// Whether writes to the queues go past the caches, near or far, where all members together write so many bytes: [nearly as many](Self::nearly_bypass) as copies out of them bypass the cache from. In an alltoall all sets must be as large, too, and
+    /// only what is read on other cores goes there.
     #[inline(always)]
     pub fn writes_past(&self, bytes: usize) -> bool {
         self.team.config().past && self.nearly_bypass(bytes)
