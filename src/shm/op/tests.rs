@@ -74,6 +74,8 @@ impl Case {
             ("gather", _) => gather::send(turn, 0, &own, zero_copy).await,
             ("allgather", _) => allgather::allgather(turn, Some(&own), &all, zero_copy).await,
             ("alltoall", _) => alltoall::alltoall(turn, Some(&out), &all, zero_copy).await,
+            // The other way: what is for member i has `lengths[i]` bytes.
+            ("alltoall to", _) => alltoall::alltoall(turn, Some(&all), &out, zero_copy).await,
             _ => unreachable!("no such operation"),
         }
     }
@@ -168,6 +170,14 @@ fn an_alltoall_that_the_caches_do_not_hold_goes_past_them_to_other_cores() {
         let config = Config { bypass_min: 480_000, past, fragment: 16 << 10, fragments, sets: 2, ..Config::default() };
         let written = case.copied(config, Cores::Shared, readable).1;
         assert_eq!(written, found, "{fragments} fragments, {past}, {readable}, {lengths:?}");
+    }
+    // What is read directly does not count for what is not.
+    let lengths = [80_000, 80_000, 80_000, 20_000];
+    for (readable, found) in [(true, 0), (false, 2 * (3 * 80_000 + 20_000))] {
+        let case = Case { operation: "alltoall to", lengths, zero_copy: 80_000 };
+        let config =
+            Config { bypass_min: 480_000, past: true, fragment: 16 << 10, fragments: 8, sets: 2, ..Config::default() };
+        assert_eq!(case.copied(config, Cores::Shared, readable).1, found, "{readable}");
     }
 }
 
