@@ -241,6 +241,9 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                 });
             }
             let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields()), way));
+            if team.config().rotates {
+                copy::set_rotating();
+            }
             let missing = times::begin(&team, shm, cores, (way, measured));
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
@@ -257,6 +260,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
 /// The sizes and ways of a team; `among` other nodes, or all there is; how its processes have cores, and whether the caller's progress gives the core away and cannot be told not to; how they read each other's memory.
 fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool), way: Way) -> Config {
     let (built_in, crowded) = (Config::built_in(members, cores), cores != Cores::Own);
+    let built_in = if copy::rotation_pays() { built_in.rotating_among(members, cores) } else { built_in };
     // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those that bring it.
     let mode = if shm.wait == Mode::Auto && crowded && among { Mode::Block } else { shm.wait };
     Config {

@@ -42,7 +42,9 @@ pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option
         Cores::Lent => Thresholds::LENT.into(),
         Cores::Shared => Thresholds::crowded(team.size(), rates::queues_win(way, cores, team.size())),
     };
-    team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(team.size(), team.memory().stores())));
+    team.set_thresholds(
+        known.map_or(otherwise, |rates| rates.thresholds(team.size(), team.memory().stores(), team.config().rotates)),
+    );
     if let Some(rates) = known {
         let _ = MEASURED[number].set(rates);
     }
@@ -57,7 +59,7 @@ pub async fn measure(team: &Team, number: usize) -> Result<()> {
             if team.me() == 0 {
                 startup::remark(&format!("shared memory: times in ns for 16, 64 and 256 KiB: {rates:?}"));
             }
-            team.learn(rates.thresholds(team.size(), team.memory().stores()));
+            team.learn(rates.thresholds(team.size(), team.memory().stores(), team.config().rotates));
         }
         None => team.learn(Thresholds::UNKNOWN.into()),
     }

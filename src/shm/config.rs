@@ -25,6 +25,11 @@ const CROWDED_WINDOW: u8 = 18;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
 /// out of it. Where each has a core they read such lengths from each other's memory, as a rule, and this was not measured: there nothing bypasses the cache.
 const CROWDED_BYPASS: usize = 8 << 20;
+/// Bytes of the sets of a queue whose slots [rotate](Config::rotates): twice the second cache of a Zen 4, and four times that of a Zen 2 or 3. Two threads on two cores that share the third cache, each with 1 MiB of second cache, through as much memory one after the other: up to 512 KiB
+/// the writer needs 18 to 19 ticks for a line, through 1 MiB 9 to 13, through 2 MiB 4 to 6, and the reader 4 in any case. Where they do not share it, 73 and 66 (there writes [go past](crate::shm::copy::pace) the caches).
+const ROTATING_QUEUE: usize = 2 << 20;
+/// Up to so many members slots rotate: their queues take a part of the third cache that they share, and of the limit for the node. (With two it was measured.)
+const ROTATING: usize = 4;
 /// What a slot holds at least, for each of the other members.
 pub(super) const LEAST_SHARE: usize = 128;
 
@@ -60,8 +65,6 @@ pub struct Config {
     pub fragments: usize,
     /// Reductions share the work from so many bytes on; those to a root only among more than two members, and not where processes take turns on the cores (src/shm/op/relayed.rs).
     pub shared_work_min: usize,
-    /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
-    pub divided_min: usize,
     /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter or allgather, or three quarters of it in an alltoall, these copies bypass the cache. Not so what is short, or travels as a
     /// [whole](Config::whole) (but for blocks of an allgather that are longer than that); alltoalls of one round where members take turns; and what is not contiguous where it goes. Of an allgather or alltoall each member takes what it copies for
     /// what each does, and of an allgather all of whose blocks travel as wholes each block for what all are like.
@@ -70,6 +73,8 @@ pub struct Config {
     pub first_op: u32,
     /// The shortest piece of a message that goes one way, unless a fragment is shorter; a multiple of 64.
     pub piece_min: u32,
+    /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
+    pub divided_min: u32,
     /// Short slots in use: a power of two, as many as sets at least, as lines at most.
     pub shorts: u8,
     /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8; up to 4 where processes take turns on the cores.
@@ -82,6 +87,8 @@ pub struct Config {
     pub past: bool,
     /// Whether the root of a scatter may deal a block although others may read it in its memory: where [queues win](crate::shm::rates::queues_win), and nobody has said from how many bytes on to read.
     pub keeps: bool,
+    /// Whether slots of sets go [round the whole queue](crate::shm::turn::View::slot_of), where each member has a core: a line is written again only when those who have read it no longer have it in their own caches, and then need not be asked to give it up.
+    pub rotates: bool,
 }
 
 impl Default for Config {
@@ -105,6 +112,7 @@ impl Default for Config {
             small: 0,
             past: false,
             keeps: false,
+            rotates: false,
         }
     }
 }
@@ -128,6 +136,16 @@ impl Config {
     #[inline(always)]
     pub fn gathers_in_halves(&self) -> bool {
         self.whole_gathered > self.whole
+    }
+
+    /// The same for so many members that have cores in this way, where slots that rotate [are worth it](crate::shm::copy::rotation_pays).
+    pub fn rotating_among(self, members: usize, cores: Cores) -> Config {
+        match members {
+            2..=ROTATING if cores == Cores::Own => {
+                Config { rotates: true, sets: MAX_SETS as u8, fragments: ROTATING_QUEUE / self.fragment, ..self }
+            }
+            _ => self,
+        }
     }
 
     /// The sizes for so many members that have cores in this way.

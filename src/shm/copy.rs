@@ -62,9 +62,19 @@ pub fn may_go_past() -> bool {
     ways::prefers_vectors() && !PACE.is(Stores::Cached)
 }
 
+/// Whether a line comes back slowly from who has read it even where caches are near, so that slots had better [rotate](crate::shm::config::Config::rotates): on processors of AMD's, as it was measured on Zen 4 only.
+pub fn rotation_pays() -> bool {
+    ways::prefers_vectors()
+}
+
 /// Says that processes take turns on the cores, where less is [slow](pace): for all writes of the process from now on (but those for [one member](readers)), since who is near or far does not depend on the team.
 pub fn set_crowded() {
     PACE.set_crowded();
+}
+
+/// Says that slots [rotate](crate::shm::config::Config::rotates), which changes what is slow: for all writes of the process from now on, too.
+pub fn set_rotating() {
+    PACE.set_rotating();
 }
 
 /// Makes the process write to its queues so.

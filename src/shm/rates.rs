@@ -161,21 +161,23 @@ impl Rates {
     /// other, or at least not more than a member.
     ///
     /// `stores`: members can write to each other's memory, too, so that operations may be divided.
-    pub fn thresholds(&self, members: usize, stores: bool) -> ByMode {
-        ByMode { blocking: self.of_mode(members, stores), others: self.of_mode(members, false) }
+    /// `rotates`: [slots do](Config::rotates).
+    pub fn thresholds(&self, members: usize, stores: bool, rotates: bool) -> ByMode {
+        let of = |divide| self.of_mode(members, divide, rotates);
+        ByMode { blocking: of(stores), others: of(false) }
     }
 
     /// The same; `divide`: of operations that may be divided.
-    fn of_mode(&self, members: usize, divide: bool) -> Thresholds {
+    fn of_mode(&self, members: usize, divide: bool, rotates: bool) -> Thresholds {
         let others = members.saturating_sub(1).max(1) as u64;
-        let least = Config::default().divided_min;
+        let least = Config::default().divided_min as usize;
         let pick = |root: Option<Root>, queue: fn(u64, u64, u64) -> u64| {
             let divides = |i: usize| divide && root.is_some_and(|root| share_among(members, FROM[i], root, least) > 0);
             let wins = |i: usize| {
                 // Where caches are far at times only, both sides copying take up to 1.4 times as long as a queue that is written past them, but half as long as the queue while
-                // they are near. (What only the reader copies takes about as long as a queue, near and far.)
-                let (fetch, queue_took) =
-                    if divides(i) { (self.divided[i], self.cached[i]) } else { (self.fetch[i], self.queue[i]) };
+                // they are near. (What only the reader copies takes about as long as a queue, near and far.) Where slots rotate a queue takes less, near and far.
+                let fetch = if divides(i) { self.divided[i] } else { self.fetch[i] };
+                let queue_took = if divides(i) && !rotates { self.cached[i] } else { self.queue[i] };
                 let [q, f, c] = [queue_took, fetch, self.copy[i]].map(u64::from);
                 f > 0 && f.max(c) * 100 < queue(q, c, others) * PERCENT[i]
             };
@@ -186,7 +188,10 @@ impl Rates {
         Thresholds {
             bcast: pick(Some(Root::Idle), |queue, _, _| queue),
             gather: pick(Some(Root::HasOwn), |queue, _, _| queue),
-            scatter: pick(Some(Root::HasOwn), |queue, copy, others| queue * others + copy),
+            scatter: pick(
+                Some(Root::HasOwn),
+                if rotates { |queue, _, others| queue * others } else { |queue, copy, others| queue * others + copy },
+            ),
             allgather: exchange.min(LONG_OF_ALL),
             alltoall: exchange.min(LONG),
             allreduce: pick(None, |queue, _, _| queue),
@@ -205,6 +210,13 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
         start.wrapping_add(start.align_offset(LINE))
     });
     let mut best = [[u32::MAX; SIZES.len()]; WAYS];
+    if team.config().rotates {
+        // Pages that nobody has touched are not what is to be measured: each set once.
+        for _ in 0..team.config().sets {
+            let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
+            op::bcast::bcast_by(turn, 0, &Span::new(room, SIZES[2], 1), usize::MAX, false).await?;
+        }
+    }
     for (i, size) in SIZES.into_iter().enumerate() {
         // Way by way: what one leaves in the root's cache, as a divided one does, would take time of the next one.
         let ways = [(usize::MAX, false, false), (usize::MAX, false, true), (0, false, false), (0, true, false)];
@@ -274,7 +286,7 @@ mod tests {
         let queue = [1_100, 2_500, 8_000];
         let rates = Rates { queue, cached: queue, fetch, divided: fetch, copy: [500, 1_900, 7_500] };
         let long = Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) };
-        assert_eq!(rates.thresholds(2, true), long.into());
+        assert_eq!(rates.thresholds(2, true, false), long.into());
     }
 
     #[test]
@@ -282,16 +294,16 @@ mod tests {
         let fetch = [3_600, 9_200, 22_000];
         let queue = [2_100, 6_200, 15_000];
         let rates = Rates { queue, cached: queue, fetch, divided: fetch, copy: [500, 1_600, 6_500] };
-        let found = rates.thresholds(2, true).blocking;
+        let found = rates.thresholds(2, true, false).blocking;
         assert_eq!(found, Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) });
-        assert_eq!(rates.thresholds(8, true).blocking.scatter, 16 << 10);
+        assert_eq!(rates.thresholds(8, true, false).blocking.scatter, 16 << 10);
         let faster = Rates { fetch: [3_000, 6_000, 15_000], ..rates };
-        assert_eq!(faster.thresholds(2, true).blocking.alltoall, 64 << 10);
+        assert_eq!(faster.thresholds(2, true, false).blocking.alltoall, 64 << 10);
         // Both sides at the same time, where a share is worth it.
         let divided = Rates { divided: [1_300, 4_900, 12_000], ..rates };
         let rooted = Thresholds { bcast: 16 << 10, gather: 64 << 10, scatter: 64 << 10, ..found };
-        assert_eq!(divided.thresholds(2, true), ByMode { blocking: rooted, others: found });
-        assert_eq!(divided.thresholds(8, true).blocking.bcast, 64 << 10);
+        assert_eq!(divided.thresholds(2, true, false), ByMode { blocking: rooted, others: found });
+        assert_eq!(divided.thresholds(8, true, false).blocking.bcast, 64 << 10);
     }
 
     #[test]
@@ -299,11 +311,11 @@ mod tests {
         let (queue, cached) = ([4_000, 6_500, 16_000], [9_900, 31_000, 110_000]);
         let (fetch, divided) = ([5_500, 9_500, 28_000], [5_400, 9_200, 23_000]);
         let rates = Rates { queue, cached, fetch, divided, copy: [280, 1_200, 5_000] };
-        let ByMode { blocking, others } = rates.thresholds(2, true);
+        let ByMode { blocking, others } = rates.thresholds(2, true, false);
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [16 << 10, 64 << 10, 64 << 10]);
         assert_eq!([others.bcast, others.gather, others.scatter], [usize::MAX; 3]);
         assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);
-        assert_eq!(rates.thresholds(2, false), others.into());
+        assert_eq!(rates.thresholds(2, false, false), others.into());
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::shm::rates::{ByMode, Thresholds};
 use crate::shm::reach::Reach;
 use crate::shm::turn::{Trail, Turn};
 use crate::sync::here::Here;
+use crate::sync::pages;
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
 use smallvec::SmallVec;
@@ -100,6 +101,7 @@ impl Team {
             shorts: power(usize::from(config.shorts).clamp(sets, lines)) as u8,
             small: if config.waiting.crowded && short.is_multiple_of(512) { short as u16 / 8 } else { 0 },
             short,
+            rotates: config.rotates && !config.waiting.crowded,
             ..config
         };
         let may_sleep = config.waiting.may_sleep() && size > 1;
@@ -269,6 +271,10 @@ impl Team {
         }
         if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
             let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
+            if let (Some(queues), true) = (&found, self.config.rotates) {
+                // Slots that rotate come to all pages soon: one after the other that would take longer, within calls.
+                queues.iter().enumerate().for_each(|(m, at)| pages::map(at.0, self.queue_bytes(), m == self.me()));
+            }
             let queues = found.map(|at| Queues { at, trail: Trail::new(&self.config) });
             stream.queues.get_or_init(|| queues);
         }

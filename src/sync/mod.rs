@@ -8,5 +8,6 @@ pub mod futex;
 pub mod here;
 #[cfg(loom)]
 pub mod model;
+pub mod pages;
 pub mod shared;
 pub mod wait;

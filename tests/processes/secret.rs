@@ -133,7 +133,7 @@ fn room(contents: &[u8], dark: std::ops::Range<usize>) -> Room {
 pub fn unread(job: &mut Job) {
     let pool = cases::pool(job, 64 << 20).unwrap();
     let ranks: Vec<usize> = (0..job.size).collect();
-    for divided_min in [1, usize::MAX] {
+    for divided_min in [1, u32::MAX] {
         let group = member(group_by(job, Some(&pool), &ranks, Ways::CMA));
         // Less than the longer data: an owner answers more than once.
         let config = Config { divided_min, fragment: 4096, fragments: 16, ..Config::default() };

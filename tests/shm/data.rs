@@ -114,10 +114,11 @@ pub fn config(rng: &mut Rng) -> Config {
         whole_gathered: [0, 200, 1 << 20][rng.below(3)],
         shared_work_min: [0, 200, usize::MAX][rng.below(3)],
         piece_min: [64, 128, 4096][rng.below(3)],
-        divided_min: [1, 100, usize::MAX][rng.below(3)],
+        divided_min: [1, 100, u32::MAX][rng.below(3)],
         bypass_min: [0, usize::MAX][rng.below(2)],
         past: rng.chance(128),
         keeps: rng.chance(128),
+        rotates: rng.chance(128),
         waiting,
         first_op: [1, 0, u32::MAX, u32::MAX - 3, u32::MAX - 12, i32::MAX as u32 - 3][rng.below(6)],
     }

@@ -159,7 +159,7 @@ fn long_operands_with_a_page_that_cannot_be_read() {
 #[test]
 fn nobody_waits_for_an_answer_that_never_comes() {
     for (gone, dies) in [(0, true), (0, false), (1, true), (1, false)] {
-        let (world, refused) = world(3, Config { divided_min: usize::MAX, ..Config::default() }, Dark::All);
+        let (world, refused) = world(3, Config { divided_min: u32::MAX, ..Config::default() }, Dark::All);
         let mut rooms = vec![vec![1_u8; 5000]; 3];
         let spans: Vec<Span> = rooms.iter_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1)).collect();
         let mut works: Vec<Option<Work<'_>>> = world
@@ -205,7 +205,7 @@ fn nobody_waits_for_an_answer_that_never_comes() {
 /// Of an error of the program: the sender gives less.
 #[test]
 fn nobody_gets_more_than_there_is() {
-    let (world, _) = world(2, Config { divided_min: usize::MAX, ..Config::default() }, Dark::All);
+    let (world, _) = world(2, Config { divided_min: u32::MAX, ..Config::default() }, Dark::All);
     let mut rooms = [vec![1_u8; 8192], vec![2_u8; 8192]];
     let spans = rooms.each_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
     let works = world.teams.iter().zip(spans).map(|(team, room)| {

@@ -198,7 +198,7 @@ fn nobody_writes_more_than_there_is() {
 fn a_failure_is_told_when_nothing_is_read_any_more() {
     let reading = Arc::new(Barrier::new(2));
     let waits = reading.clone();
-    let world = World::watched(2, Config { divided_min: usize::MAX, ..Config::default() }, move |_| {
+    let world = World::watched(2, Config { divided_min: u32::MAX, ..Config::default() }, move |_| {
         waits.wait();
         waits.wait();
         Ok(())

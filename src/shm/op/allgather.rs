@@ -173,7 +173,9 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
                 continue;
             }
             // SAFETY: published; a slot holds so much.
-            unsafe { copy::unpack(&block, at, fragment.min(len - at), turn.slot(member, round), bypass) }?;
+            unsafe {
+                copy::unpack(&block, at, fragment.min(len - at), turn.slot_of(member, round, fragment.min(len)), bypass)
+            }?;
         }
         if round == 0 && peers.from().filter(|&m| all.len(m) > 0).count() + 1 == turn.size() {
             turn.met();
@@ -201,7 +203,7 @@ async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, short: bo
         if away.unwrap_or(0) == 0 {
             let part = fragment.min(len - at);
             // SAFETY: the slot is free, and holds a fragment.
-            unsafe { copy::pack(data, at, part, turn.mine(turn.slot(me, step), part)) }?;
+            unsafe { copy::pack(data, at, part, turn.mine(turn.slot_of(me, step, fragment.min(len)), part)) }?;
         }
     }
     turn.publish(step + 1);

@@ -115,7 +115,7 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
         while put < pieces.steps.min(step + 1 + ahead) {
             turn.slot_free(put).await?;
             let (at, count) = pieces.get(put);
-            let slot = turn.mine(turn.slot(turn.me(), put), count * op.size());
+            let slot = turn.mine(turn.slot_of(turn.me(), put, pieces.bytes()), count * op.size());
             // SAFETY: the slot is free, and holds a piece.
             unsafe { copy::write(slot, input.ptr().wrapping_add(at), count * op.size()) };
             put += 1;
@@ -125,7 +125,7 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
         let (at, count) = pieces.get(step);
         let operand = |m| match m == turn.me() && !aside {
             true => input.ptr().wrapping_add(at).cast_const(),
-            false => turn.slot(m, step).cast_const(),
+            false => turn.slot_of(m, step, pieces.bytes()).cast_const(),
         };
         // SAFETY: published; the output is in nobody's slot, and no operand but one that may be.
         unsafe { fold(op, turn.size(), count, operand, output.ptr().wrapping_add(at)) };

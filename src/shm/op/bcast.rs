@@ -84,7 +84,7 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, di
         let at = step as usize * piece;
         let part = piece.min(len - at);
         // SAFETY: the slot is free, and holds a piece.
-        unsafe { copy::pack(data, at, part, turn.mine(turn.slot(me, step), part)) }?;
+        unsafe { copy::pack(data, at, part, turn.mine(turn.slot_of(me, step, piece), part)) }?;
         turn.publish(step + 1);
     }
     turn.finish();
@@ -127,7 +127,7 @@ async fn receive<S: Stream + ?Sized>(
         turn.wrote(root, step + 1).await?;
         let at = step as usize * piece;
         // SAFETY: published; the slot holds a piece.
-        unsafe { copy::unpack(data, at, piece.min(len - at), turn.slot(root, step), bypass) }?;
+        unsafe { copy::unpack(data, at, piece.min(len - at), turn.slot_of(root, step, piece), bypass) }?;
         // Somebody waits for it only where the slot is used again.
         if step + turn.depth() < steps {
             turn.acknowledge(step + 1);

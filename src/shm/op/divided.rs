@@ -33,7 +33,7 @@ pub(super) fn share(turn: &Turn<'_>, len: usize, root: Root) -> usize {
     if !turn.is_blocking() || config.waiting.crowded || !team.memory().stores() {
         return 0;
     }
-    share_among(turn.size(), len, root, config.divided_min)
+    share_among(turn.size(), len, root, config.divided_min as usize)
 }
 
 /// The same among so many members that can write to each other's memory. `least`: the smallest share.

@@ -119,7 +119,7 @@ async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, ze
         let at = step as usize * piece;
         let part = piece.min(len - at);
         // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
-        unsafe { copy::pack_past(own, at, part, turn.mine(turn.slot(me, step), part), past) }?;
+        unsafe { copy::pack_past(own, at, part, turn.mine(turn.slot_of(me, step, piece), part), past) }?;
         turn.publish(step + 1);
     }
     turn.finish();
@@ -297,7 +297,7 @@ async fn receive_all<B: Blocks + ?Sized>(
             continue;
         }
         // SAFETY: published; a slot holds a piece.
-        unsafe { copy::unpack(&block, at, piece.min(len - at), turn.slot(member, round), bypass) }?;
+        unsafe { copy::unpack(&block, at, piece.min(len - at), turn.slot_of(member, round, piece), bypass) }?;
         if at + turn.depth() as usize * piece < len {
             turn.acknowledge(order.count(round, index(me, member)));
         }

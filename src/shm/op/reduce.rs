@@ -102,7 +102,7 @@ async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> 
             turn.read(root, before + 1).await?;
         }
         let (at, count) = pieces.get(step);
-        let (slot, bytes) = (turn.slot(turn.me(), step), count * op.size());
+        let (slot, bytes) = (turn.slot_of(turn.me(), step, pieces.bytes()), count * op.size());
         // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
         unsafe { copy::write(turn.mine(slot, bytes), input.ptr().wrapping_add(at), bytes) };
         turn.publish(step + 1);
@@ -123,7 +123,7 @@ async fn receive<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) 
         let (at, count) = pieces.get(step);
         // SAFETY: the input has such a piece, and the set is free where it is needed.
         let own = unsafe { roots_own(&turn, step, input.ptr().wrapping_add(at), count * op.size(), aside) };
-        let operand = |m| if m == me { own } else { turn.slot(m, step).cast_const() };
+        let operand = |m| if m == me { own } else { turn.slot_of(m, step, pieces.bytes()).cast_const() };
         // SAFETY: published; the output is no operand but one that may be.
         unsafe { fold(op, members, count, operand, output.ptr().wrapping_add(at)) };
         if step + turn.depth() < pieces.steps {
@@ -162,6 +162,11 @@ impl Pieces {
         assert!(turn.team().fits(size), "an element of {size} bytes does not fit a fragment of {fragment}");
         let each = (bytes / size).max(1);
         Ok(Pieces { total, each, size, steps: turn.steps(total.div_ceil(each))? })
+    }
+
+    /// Bytes of the longest.
+    pub fn bytes(&self) -> usize {
+        self.each.min(self.total) * self.size
     }
 
     /// Where piece `step` begins, in bytes, and its elements.

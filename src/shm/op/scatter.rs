@@ -29,6 +29,13 @@ impl<'p, 't> Plan<'p, 't> {
         Plan { turn, rooms: Rooms::new(turn.team(), root, zero_copy), first: Shares::new(fragment, size, root, 64) }
     }
 
+    /// The root's slot of `step`, which only the member with the block of `len` bytes reads; but all read the first one, unless there is one only.
+    fn slot(&self, root: Member, step: u32, len: usize) -> *mut u8 {
+        let fragment = self.turn.fragment();
+        let bytes = if self.turn.size() == 2 { self.first.head() + self.turn.piece(len) } else { fragment };
+        self.turn.slot_of(root, step, bytes.min(fragment))
+    }
+
     /// Bytes of a block that travel in the first slot.
     fn beginning(&self, len: usize) -> usize {
         self.turn.piece(len).min(len).min(self.first.part())
@@ -113,7 +120,7 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
         if deals {
             continue;
         }
-        let (from, to) = (away(member), turn.slot(me, 0).wrapping_add(plan.first.at(member)));
+        let (from, to) = (away(member), plan.slot(me, 0, len).wrapping_add(plan.first.at(member)));
         put(to, from);
         if from == 0 {
             // SAFETY: the slot is free, and a share holds so much.
@@ -213,7 +220,7 @@ async fn send_rest<B: Blocks + ?Sized>(
             let at = plan.beginning(len) + round * piece;
             let part = piece.min(len - at);
             // SAFETY: the slot is free, and holds a piece.
-            unsafe { copy::pack(&block, at, part, turn.mine(turn.slot(me, step), part)) }?;
+            unsafe { copy::pack(&block, at, part, turn.mine(plan.slot(me, step, len), part)) }?;
             turn.publish(step + 1);
             readers[slot] = Some((member, step));
         }
@@ -269,7 +276,7 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
     let plan = Plan::new(&turn, root, zero_copy);
     turn.wrote(root, 1).await?;
     let deals = dealt::is_wanted(&turn);
-    let from = turn.slot(root, 0).wrapping_add(plan.first.at(me));
+    let from = plan.slot(root, 0, len).wrapping_add(plan.first.at(me));
     let away = match deals {
         true if len < zero_copy => 0,
         true => dealt::address(&turn, root),
@@ -302,7 +309,7 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
         let (piece, start) = (turn.piece(len), plan.beginning(len));
         let at = start + round * piece;
         // SAFETY: published; the slot holds a piece.
-        unsafe { copy::unpack(own, at, piece.min(len - at), turn.slot(root, step), bypass) }?;
+        unsafe { copy::unpack(own, at, piece.min(len - at), plan.slot(root, step, len), bypass) }?;
         if round + 1 < rounds {
             turn.acknowledge(step + 1);
         }

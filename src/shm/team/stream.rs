@@ -1,6 +1,7 @@
 //! What a member notes of a stream.
 
 use super::At;
+use crate::shm::config::MAX_SETS;
 use crate::shm::layout::{StreamControl, word};
 use crate::shm::turn::Trail;
 use std::sync::OnceLock;
@@ -26,6 +27,8 @@ pub(in crate::shm) struct Stream {
     pub set: AtomicU8,
     /// The latest operation for which one has [chosen](crate::shm::turn::View::room_taken) that.
     pub chosen: AtomicU32,
+    /// The latest operation in which one's own slots went [beyond](crate::shm::turn::View::slot_of) its set.
+    pub beyond: AtomicU32,
     /// All others are known to have come so far as readers.
     pub behind: AtomicU64,
     /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
@@ -42,6 +45,7 @@ impl Stream {
             busy: AtomicBool::new(false),
             set: AtomicU8::new(0),
             chosen: AtomicU32::new(first_op.wrapping_sub(1)),
+            beyond: AtomicU32::new(first_op.wrapping_sub(MAX_SETS as u32)),
             behind: AtomicU64::new(word(first_op, 0)),
             controls: OnceLock::new(),
             queues: OnceLock::new(),

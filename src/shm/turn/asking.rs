@@ -82,7 +82,7 @@ impl View<'_> {
                 for at in part.clone().step_by(most) {
                     let piece = at..part.end.min(at + most);
                     self.ask_for(&mut desk, member, piece.clone()).await?;
-                    let answer = self.slot(member, 0);
+                    let answer = self.set_begin(member);
                     let mut given = [0_u64];
                     // SAFETY: published; the set begins with that number, and holds the piece behind it. Nobody writes it before the caller's next step.
                     unsafe { copy::read(given.as_mut_ptr().cast(), answer, size_of_val(&given), false) };
@@ -169,7 +169,7 @@ impl View<'_> {
             self.has_set() || self.others().all(|member| desk.readers.contains(&member)),
             "others may read the set"
         );
-        let set = self.slot(self.me(), 0);
+        let set = self.set_begin(self.me());
         assert!(
             len <= self.fragment() * self.depth() as usize - HEAD,
             "member {member} asks for {len} bytes at a time"
