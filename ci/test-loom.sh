@@ -46,6 +46,7 @@ half not awaited        | src/shm/op/gather.rs   | a_half_of_a_set_stays_until_t
 relaxed failure         | src/shm/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/
 flip not counted        | src/shm/mailbox.rs     | what_is_counted_is_seen                         | s/store(self.news, Ordering::Release)/store(self.news, Ordering::Relaxed)/
 relaxed flip            | src/shm/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/
+next set not awaited    | src/shm/turn/rotation.rs | a_set_that_was_gone_on_in_is_used_again_only_when_it_has_been_read | s/(1..u32::from(self.team.config().sets)).contains(&since)/false/
 slot not awaited        | src/shm/turn/slots.rs  | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
 '
 # Each line of the table that has a file, as name, file, model and change.

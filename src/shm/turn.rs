@@ -10,6 +10,7 @@
 
 pub mod asking;
 mod ending;
+mod rotation;
 mod slots;
 mod trail;
 mod view;

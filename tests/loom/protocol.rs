@@ -159,6 +159,20 @@ fn a_slot_is_used_again_only_when_it_has_been_read() {
     }
 }
 
+#[test]
+fn a_set_that_was_gone_on_in_is_used_again_only_when_it_has_been_read() {
+    for (fragments, sets) in [(2, 2), (4, 2)] {
+        let config = Config { rotates: true, ..config(fragments, sets, Mode::Yield) };
+        let len = fragments / sets * 256 + 200;
+        model(needs(&config, 2, true), config, 1, move |team| {
+            // The last step is in the set of the next operation.
+            bcast(team, 0, 5, len);
+            bcast(team, 0, 6, 100);
+            bcast(team, 1, 7, 300);
+        });
+    }
+}
+
 fn alltoall(team: &Team, len: usize) {
     let block = |from: usize, to: usize| vec![(1 + 2 * from + to) as u8; len];
     let out = SimBlocks::run(&[0, 1].map(|to| block(team.me(), to)));

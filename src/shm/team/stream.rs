@@ -27,7 +27,7 @@ pub(in crate::shm) struct Stream {
     pub set: AtomicU8,
     /// The latest operation for which one has [chosen](crate::shm::turn::View::room_taken) that.
     pub chosen: AtomicU32,
-    /// The latest operation in which one's own slots went [beyond](crate::shm::turn::View::slot_of) its set.
+    /// The latest operation in which one's own slots went [beyond](crate::shm::turn::rotation) its set.
     pub beyond: AtomicU32,
     /// All others are known to have come so far as readers.
     pub behind: AtomicU64,

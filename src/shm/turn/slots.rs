@@ -4,8 +4,7 @@
 //! it stays in the set that it was in last, if all others are known to be through with that, for it is still in the caches; else it goes on to the next one, so that it may be ahead of the slowest reader by as
 //! many operations as there are sets. It says which with every step that it publishes. For less than [`WORTH`] it does not look how far the others are, but stays only if it knows that already.
 //!
-//! Where each has a core and slots [rotate](Config::rotates), those of operation n begin further on in set n % w than those of n − w did, and what does not fit the slots of a set at once goes on in the following ones, between two members. As soon as the reader has come to the second
-//! slot of operation n it is through with all earlier ones, so that these sets are free. But who has gone so far waits, before it uses a set in the operations after it, until the other is through with operation n.
+//! Where each has a core slots may [rotate](super::rotation).
 //!
 //! Among four on two cores that begin an operation together, an Alltoall of 32 to 128 KiB took 0.82 to 0.94 of what it took with sets in turn. With one set alone it did so too, but loops of broadcasts of 8 to 128 KiB took 1.1 to 1.8 times as long.
 
@@ -15,15 +14,12 @@ use crate::endpoint::Result;
 use crate::shm::copy;
 use crate::shm::layout::{LINE, LINES, Line, line_word, reached, told_set, word};
 use crate::shm::memory::Member;
-use crate::shm::team::{At, Config};
+use crate::shm::team::At;
 use crate::sync::shared::{Ordering, SharedU64};
 use std::mem::offset_of;
 
 /// Bytes for which it is worth to ask how far the others are, in order to stay in a set: below, that takes longer than it saves.
 const WORTH: usize = if cfg!(loom) { 128 } else { 32 << 10 };
-
-/// So many fragments further on than those of the operation before in the same set slots begin that rotate: odd, so that they begin at each fragment; and a bit less than half of the built-in sets, so that they seldom begin where those of one of the last operations lie.
-const STRIDE: usize = 7;
 
 /// The set of operation `op`, of `sets`, where those are taken in turn.
 #[inline(always)]
@@ -110,7 +106,7 @@ impl<'t> View<'t> {
         self.slot_of(member, step, self.fragment())
     }
 
-    /// The same where all steps of the member's in this operation have `bytes` at most, up to a fragment: then slots that [rotate](Config::rotates) lie side by side.
+    /// The same where all steps of the member's in this operation have `bytes` at most, up to a fragment: then slots that [rotate](super::rotation) lie side by side.
     #[inline(always)]
     pub fn slot_of(&self, member: Member, step: u32, bytes: usize) -> *mut u8 {
         let (config, depth) = (self.team.config(), self.depth() as usize);
@@ -122,40 +118,9 @@ impl<'t> View<'t> {
         self.queue(member).wrapping_add(config.sets_at() + at)
     }
 
-    /// Where a member's slot of `step` is, from the beginning of its sets on, where slots rotate.
-    #[inline(never)]
-    fn rotated(&self, member: Member, step: usize, bytes: usize) -> usize {
-        let &Config { fragment, sets, .. } = self.team.config();
-        let (op, sets, fragments) = (self.op as usize, usize::from(sets), self.team.fragment_mask() as usize + 1);
-        let (depth, pitch) = (self.depth() as usize, bytes.max(1).next_multiple_of(64));
-        let sets_before = if self.size() == 2 { step / depth } else { 0 };
-        if sets_before > 0 && member == self.me() {
-            debug_assert!(cfg!(loom) || self.has_begun(1 - member), "the other may still read what is in that set");
-            self.stream.beyond.store(self.op, Ordering::Relaxed);
-        }
-        let set = (op + sets_before) & (sets - 1);
-        let first = (op / sets * STRIDE & (fragments - 1)) * fragment / pitch;
-        let place = (first + step % depth) % (fragments * fragment / pitch);
-        set * fragments * fragment + place * pitch
-    }
-
-    /// Whether a member is in this operation, by what it has published or read.
-    fn has_begun(&self, member: Member) -> bool {
-        let [wrote, read] = [&self.line(member).word, &self.control(member).read.word];
-        reached(wrote.load(Ordering::Relaxed), line_word(self.op, 1, 0))
-            || reached(read.load(Ordering::Relaxed), word(self.op, 0))
-    }
-
-    /// Where a member's set begins.
-    pub fn set_begin(&self, member: Member) -> *mut u8 {
-        let fragments = self.team.fragment_mask() as usize + 1;
-        let config = self.team.config();
-        self.queue(member).wrapping_add(config.sets_at() + self.set(member) * fragments * config.fragment)
-    }
-
     /// Which of a member's sets is in use, under the same terms.
     #[inline(always)]
-    fn set(&self, member: Member) -> usize {
+    pub(super) fn set(&self, member: Member) -> usize {
         let sets = self.team.config().sets;
         if !self.shares_cores() {
             set_of(self.op, sets)
@@ -188,13 +153,8 @@ impl<'t> View<'t> {
             _ if len <= config.short => (usize::from(config.shorts), false),
             _ => (config.sets.into(), true),
         };
-        let mut target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
-        if wants_set && config.rotates {
-            let beyond = self.stream.beyond.load(Ordering::Relaxed);
-            if (1..rooms as u32).contains(&self.op.wrapping_sub(beyond)) {
-                target = word(beyond.wrapping_add(1), 0);
-            }
-        }
+        let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
+        let target = if wants_set && config.rotates { self.after_others(target) } else { target };
         let chooses = wants_set && self.shares_cores();
         let is_free = self.known(target) && (!chooses || self.chooses_set(len < WORTH));
         let view = *self;
@@ -301,7 +261,7 @@ impl<'t> View<'t> {
 mod tests {
     use super::*;
     use crate::shm::heap::Heap;
-    use crate::shm::team::Team;
+    use crate::shm::team::{Config, Team};
     use crate::shm::turn::Turn;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};

@@ -1,0 +1,201 @@
+//! Slots that go round the whole queue, where each member has a core ([`Config::rotates`](crate::shm::config::Config::rotates)).
+//!
+//! A line that another core holds because it has read it comes back slowly to who writes it, also where both share a cache beyond their own. So slots do not lie where those of the latest operations lay, but where others have not read for so long that their own caches have
+//! lost it.
+//!
+//! Operation n uses set n % w, as all do. But its slots begin at another fragment of that than those of operation n − w did, and lie side by side, as long as they need to be. And between two members what does not fit the slots of a set at once goes on in the following sets, instead of in the same slots again: step k is in
+//! set (n + k / d) % w, for d slots. Who writes step d or a later one knows that the other has read a step of this operation, or has published one, and so is through with all earlier ones, whose sets these are. But afterwards it must not begin to write one of these sets in a later operation, which has
+//! it by its number, before the other is through with operation n. Among more members that would not do: who has read the slot that is needed need not be the one that is still reading another set.
+
+use super::View;
+use crate::shm::layout::{line_word, reached, word};
+use crate::shm::memory::Member;
+use crate::sync::shared::Ordering;
+
+/// So many fragments further on than those of the operation before in the same set its slots begin: odd, so that they come to each fragment; and a bit less than half of the built-in sets, so that they seldom begin among those of the operation before.
+const STRIDE: usize = 7;
+
+impl View<'_> {
+    /// Where a member's slot of `step` is, from the beginning of its sets on, if none of its steps in this operation has more than `bytes`.
+    #[inline(never)]
+    pub(super) fn rotated(&self, member: Member, step: usize, bytes: usize) -> usize {
+        let (fragment, fragments) = (self.team.config().fragment, self.fragments());
+        let (op, sets) = (self.op as usize, usize::from(self.team.config().sets));
+        let (depth, pitch) = (self.depth() as usize, bytes.max(1).next_multiple_of(64));
+        let sets_before = if self.size() == 2 { step / depth } else { 0 };
+        if sets_before > 0 && member == self.me() {
+            debug_assert!(cfg!(loom) || self.has_begun(1 - member), "the other may still read what is in that set");
+            self.stream.beyond.store(self.op, Ordering::Relaxed);
+        }
+        let set = (op + sets_before) & (sets - 1);
+        let first = ((op / sets * STRIDE) & (fragments - 1)) * fragment / pitch;
+        let place = (first + step % depth) % (fragments * fragment / pitch);
+        set * fragments * fragment + place * pitch
+    }
+
+    /// Where a member's set begins, all of which the caller uses as one.
+    pub fn set_begin(&self, member: Member) -> *mut u8 {
+        let config = self.team.config();
+        self.queue(member).wrapping_add(config.sets_at() + self.set(member) * self.fragments() * config.fragment)
+    }
+
+    /// Fragments of a set.
+    fn fragments(&self) -> usize {
+        self.team.fragment_mask() as usize + 1
+    }
+
+    /// How far the others must have come as readers before the caller may write the set of this operation: at least to `target`, and through with the latest operation that went on in following sets, if this may be one of those.
+    #[inline(never)]
+    pub(super) fn after_others(&self, target: u64) -> u64 {
+        let beyond = self.stream.beyond.load(Ordering::Relaxed);
+        match self.op.wrapping_sub(beyond) {
+            since if (1..u32::from(self.team.config().sets)).contains(&since) => word(beyond.wrapping_add(1), 0),
+            _ => target,
+        }
+    }
+
+    /// Whether a member is in this operation, by what it has published or read.
+    fn has_begun(&self, member: Member) -> bool {
+        let [wrote, read] =
+            [&self.line(member).word, &self.control(member).read.word].map(|word| word.load(Ordering::Relaxed));
+        reached(wrote, line_word(self.op, 1, 0)) || reached(read, word(self.op, 0))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::shm::heap::Heap;
+    use crate::shm::team::{Config, Team};
+    use crate::shm::turn::Turn;
+    use std::ops::Range;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    fn poll<F: Future>(future: F) -> Poll<F::Output> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    const FRAGMENT: usize = 1024;
+
+    /// Members whose slots rotate, after their first operation.
+    fn members(count: usize, fragments: usize, sets: u8, first_op: u32) -> Vec<Team> {
+        let config = Config { fragment: FRAGMENT, fragments, sets, rotates: true, first_op, ..Config::default() };
+        let heap = Heap::new(count, 8, true);
+        let teams: Vec<_> = (0..count).map(|me| Team::new(heap.member(me), config)).collect();
+        let mut left: Vec<_> = teams.iter().collect();
+        for _ in 0..2 * count {
+            left.retain(|team| match poll(team.open(0, 0, true)) {
+                Poll::Pending => true,
+                Poll::Ready(turn) => {
+                    turn.unwrap().unwrap().finish();
+                    false
+                }
+            });
+        }
+        assert!(left.is_empty());
+        teams
+    }
+
+    fn turn(team: &Team) -> Turn<'_> {
+        team.turn(0, 0, true).expect("it is open")
+    }
+
+    /// Where in the queue the other's slot of `step` is.
+    fn place(turn: &Turn<'_>, step: u32, bytes: usize) -> Range<usize> {
+        let at = turn.slot_of(1, step, bytes) as usize - turn.queue(1) as usize;
+        at..at + bytes
+    }
+
+    fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+        a.start < b.end && b.start < a.end
+    }
+
+    #[test]
+    fn unread_steps_lie_apart_and_within_the_queue() {
+        for (count, fragments, sets, first_op) in
+            [(2, 32, 2, 1), (2, 128, 8, u32::MAX - 20), (2, 8, 8, 1), (2, 4, 1, 1), (3, 32, 4, u32::MAX - 3)]
+        {
+            let teams = members(count, fragments, sets, first_op);
+            for round in 0..40 {
+                let bytes = [1, 64, 100, 200, 640, 700, FRAGMENT][round % 7];
+                let turn = turn(&teams[0]);
+                let places: Vec<_> = (0..3 * fragments as u32).map(|step| place(&turn, step, bytes)).collect();
+                let end = teams[0].queue_bytes();
+                for (step, at) in places.iter().enumerate() {
+                    let others = &places[step + 1..places.len().min(step + turn.depth() as usize)];
+                    assert!(
+                        at.end <= end && others.iter().all(|other| !overlap(at, other)),
+                        "{count}, {fragments}, {sets}, {bytes}, {step}"
+                    );
+                }
+                turn.finish();
+            }
+        }
+    }
+
+    #[test]
+    fn operations_that_may_be_about_at_a_time_lie_apart() {
+        let teams = members(3, 32, 4, u32::MAX - 9);
+        let mut latest: Vec<Vec<Range<usize>>> = Vec::new();
+        for round in 0..40 {
+            let turn = turn(&teams[0]);
+            let now: Vec<_> = (0..20).map(|step| place(&turn, step, [FRAGMENT, 200][round % 2])).collect();
+            for before in latest.iter().rev().take(3) {
+                assert!(!before.iter().any(|a| now.iter().any(|b| overlap(a, b))), "{round}");
+            }
+            latest.push(now);
+            turn.finish();
+        }
+    }
+
+    #[test]
+    fn slots_come_to_the_whole_queue() {
+        for bytes in [FRAGMENT, FRAGMENT / 4] {
+            let teams = members(2, 128, 8, 1);
+            let mut lines = vec![false; 128 * FRAGMENT / 64];
+            let begin = teams[0].config().sets_at();
+            for _ in 0..128 {
+                let turn = turn(&teams[0]);
+                for step in 0..4 {
+                    place(&turn, step, bytes).for_each(|at| lines[(at - begin) / 64] = true);
+                }
+                turn.finish();
+            }
+            assert!(lines.iter().all(|&line| line), "{bytes}: {}", lines.iter().filter(|&&line| line).count());
+        }
+    }
+
+    #[test]
+    fn between_two_a_long_message_goes_on_in_the_next_sets() {
+        let teams = members(2, 32, 4, 1);
+        let turn = turn(&teams[0]);
+        let sets: Vec<_> = [0, 8, 16, 24, 32]
+            .iter()
+            .map(|&step| (place(&turn, step, FRAGMENT).start - teams[0].config().sets_at()) / (8 * FRAGMENT))
+            .collect();
+        assert_eq!(sets, [2, 3, 0, 1, 2]);
+        turn.finish();
+    }
+
+    #[test]
+    fn sets_that_were_gone_on_in_are_free_when_the_other_is_through() {
+        let teams = members(2, 4, 4, 1);
+        let publish = |steps| {
+            let turn = turn(&teams[0]);
+            let free = poll(turn.set_free()).is_ready();
+            // Who reads, has begun: for the second slot of one.
+            let reader = (steps > 1).then(|| self::turn(&teams[1]));
+            if let Some(reader) = &reader {
+                reader.acknowledge(1);
+            }
+            (0..steps).for_each(|step| _ = turn.slot(0, step));
+            turn.publish_and_finish(steps);
+            (free, reader)
+        };
+        let (free, reader) = publish(2);
+        assert!(free, "all are through with the first operation");
+        assert!(!publish(1).0, "the set that the second step is in may still be read");
+        reader.unwrap().finish();
+        assert!(publish(1).0);
+    }
+}
