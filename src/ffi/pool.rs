@@ -44,6 +44,11 @@ fn place() -> Option<Place> {
     (locals > 0).then_some(Place { local, locals })
 }
 
+/// Bytes of the limit for the node that are this process'.
+pub fn share(shm: &Shm) -> u64 {
+    place().map_or(0, |place| shm.limit / u64::from(place.locals))
+}
+
 /// The pool of the backing number `attempt`; `None` where it cannot be had, which is told at verbose level 2.
 pub fn get(shm: &Shm, attempt: usize) -> Option<Arc<Pool>> {
     let place = place()?;

@@ -3,6 +3,9 @@
 //! It is made by the communicator's first operation that could use it, whichever that is: a handshake over point-to-point with tags of its own, so that it does not matter which operation the other
 //! processes meet it in. What can fail on one process alone is tried first and agreed upon afterwards: all processes of the node use the team, or none does. Other nodes need not know.
 
+mod sizes;
+
+use self::sizes::{config, rotates_here};
 use super::apart::apart;
 use super::comm::{Comm, due};
 use super::data::Datatype;
@@ -16,11 +19,10 @@ use crate::shm::config::Cores;
 use crate::shm::copy;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
-use crate::shm::rates::{self, Rates};
+use crate::shm::rates::Rates;
 use crate::shm::reading::{Way, Ways};
-use crate::shm::team::{Config, Team};
+use crate::shm::team::Team;
 use crate::sync::cores::{ROOM_BYTES, Room, take_turns};
-use crate::sync::wait::{Mode, Waiting};
 use crate::topo::Level;
 use std::future::poll_fn;
 use std::ptr;
@@ -217,7 +219,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     }
     let members = Members { comm, ep, ranks, me };
     for attempt in 0..pool::attempts(shm) {
-        if let Some(Made { group, take_turns, yields, measured }) = handshake(&members, shm, attempt).await? {
+        if let Some(Made { group, take_turns, yields, rotates, measured }) = handshake(&members, shm, attempt).await? {
             let (cores, size) = (place.cores(), members.ranks.len());
             let among = place.nodes() > 1;
             let cores = match take_turns || (cores > 0 && size > cores) {
@@ -240,10 +242,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                     Way::Nothing => "shared memory: the processes cannot read each other's (each says why)",
                 });
             }
-            let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields()), way));
-            if team.config().rotates {
-                copy::set_rotating();
-            }
+            let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields()), (way, rotates)));
             let missing = times::begin(&team, shm, cores, (way, measured));
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
@@ -257,23 +256,6 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     Ok(None)
 }
 
-/// The sizes and ways of a team; `among` other nodes, or all there is; how its processes have cores, and whether the caller's progress gives the core away and cannot be told not to; how they read each other's memory.
-fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool), way: Way) -> Config {
-    let (built_in, crowded) = (Config::built_in(members, cores), cores != Cores::Own);
-    let built_in = if copy::rotation_pays() { built_in.rotating_among(members, cores) } else { built_in };
-    // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those that bring it.
-    let mode = if shm.wait == Mode::Auto && crowded && among { Mode::Block } else { shm.wait };
-    Config {
-        fragment: shm.fragment_size.unwrap_or(built_in.fragment),
-        fragments: shm.fragments.unwrap_or(built_in.fragments),
-        sets: shm.sets.map_or(built_in.sets, |sets| sets as u8),
-        waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
-        past: copy::may_go_past(),
-        keeps: shm.zero_copy_min.is_none() && rates::queues_win(way, cores, members),
-        ..built_in
-    }
-}
-
 /// What a process reports after it has tried: whether it has attached the others, and whether it can read their memory: by process_vm_readv, by a
 /// component, by one that maps it.
 const ATTACHED: u8 = 1;
@@ -282,6 +264,8 @@ const BY_SMSC: u8 = 8;
 const MAPS: u8 = 16;
 /// And whether it has been told to give its core away when idle: what it waits for may need that core, on another node of the same machine.
 const YIELDS: u8 = 4;
+/// And whether it may use [slots that rotate](rotates_here): all do, or none.
+const ROTATES: u8 = 32;
 
 /// What a process reports besides: what it may use of the node's processors, and what it knows of the node's times.
 const REPORT: usize = 1 + ROOM_BYTES + TIMES_BYTES;
@@ -293,6 +277,8 @@ struct Made {
     take_turns: bool,
     /// Whether one of them yields when idle.
     yields: bool,
+    /// Whether slots may rotate.
+    rotates: bool,
     /// What the first member knows that knows anything.
     measured: Option<Rates>,
 }
@@ -318,6 +304,9 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let hellos = allgather::<HELLO_BYTES>(members, phase, hello).await?;
 
     let mut status = if yields_here() { YIELDS } else { 0 };
+    if rotates_here(shm) {
+        status |= ROTATES;
+    }
     if let Some(draft) = &mut draft
         && said(draft.attach(members.me, &hellos)).is_some()
     {
@@ -350,7 +339,8 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let rooms: Vec<_> = reports.iter().filter_map(room).collect();
     let yields = reports.iter().any(|report| report[0] & YIELDS != 0);
     let measured = reports.iter().filter_map(|report| report.last_chunk()).find_map(|known| times::of(way, known));
-    Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, measured }))
+    let rotates = agreed & ROTATES != 0;
+    Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, rotates, measured }))
 }
 
 /// The ways of reading others' memory that the parameter allows here.

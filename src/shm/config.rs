@@ -28,6 +28,8 @@ const CROWDED_BYPASS: usize = 8 << 20;
 /// Bytes of the sets of a queue whose slots [rotate](Config::rotates): twice the second cache of a Zen 4, and four times that of a Zen 2 or 3. Two threads on two cores that share the third cache, each with 1 MiB of second cache, through as much memory one after the other: up to 512 KiB
 /// the writer needs 18 to 19 ticks for a line, through 1 MiB 9 to 13, through 2 MiB 4 to 6, and the reader 4 in any case. Where they do not share it, 73 and 66 (there writes [go past](crate::shm::copy::pace) the caches).
 const ROTATING_QUEUE: usize = 2 << 20;
+/// What a process may use of the node's memory, at least, where slots rotate: eight such queues.
+pub const ROTATING_SHARE: u64 = 8 * ROTATING_QUEUE as u64;
 /// Up to so many members slots rotate: their queues take a part of the third cache that they share, and of the limit for the node. (With two it was measured.)
 const ROTATING: usize = 4;
 /// What a slot holds at least, for each of the other members.
@@ -138,7 +140,7 @@ impl Config {
         self.whole_gathered > self.whole
     }
 
-    /// The same for so many members that have cores in this way, where slots that rotate [are worth it](crate::shm::copy::rotation_pays).
+    /// The same for so many members that have cores in this way, where slots [may rotate](Config::rotates).
     pub fn rotating_among(self, members: usize, cores: Cores) -> Config {
         match members {
             2..=ROTATING if cores == Cores::Own => {
@@ -174,6 +176,8 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shm::heap::Heap;
+    use crate::shm::team::Team;
 
     #[test]
     fn queues_take_no_more_where_there_are_many_of_them() {
@@ -203,6 +207,23 @@ mod tests {
             assert_eq!(gathered(members, cores), (64 << 10, false), "{members}, {cores:?}");
         }
         assert_eq!([2, 5, 8].map(|members| gathered(members, Cores::Shared)), [(256 << 10, true); 3]);
+    }
+
+    #[test]
+    fn slots_rotate_among_few_that_have_a_core_each() {
+        let rotating = |members, cores| {
+            let config = Config::built_in(members, cores).rotating_among(members, cores);
+            (config.rotates, config.sets, (config.fragment * config.fragments) >> 20)
+        };
+        assert_eq!([2, 4].map(|members| rotating(members, Cores::Own)), [(true, 8, 2); 2]);
+        assert_eq!(rotating(5, Cores::Own), (false, 2, 0));
+        assert_eq!([Cores::Lent, Cores::Shared].map(|cores| rotating(2, cores).0), [false; 2]);
+        let mut config = Config::default().rotating_among(2, Cores::Own);
+        for crowded in [false, true] {
+            config.waiting.crowded = crowded;
+            let team = Team::new(Heap::new(1, 0, true).member(0), config);
+            assert_eq!(team.config().rotates, !crowded);
+        }
     }
 
     #[test]

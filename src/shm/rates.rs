@@ -319,6 +319,21 @@ mod tests {
     }
 
     #[test]
+    fn queues_whose_slots_rotate_are_compared_as_they_were_measured() {
+        // Far, where the queue is written past the caches.
+        let (queue, cached) = ([4_000, 6_500, 16_000], [9_900, 31_000, 110_000]);
+        let (fetch, divided) = ([5_500, 9_500, 28_000], [5_400, 9_200, 23_000]);
+        let rates = Rates { queue, cached, fetch, divided, copy: [280, 1_200, 5_000] };
+        let ByMode { blocking, others } = rates.thresholds(2, true, true);
+        assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [usize::MAX; 3]);
+        assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);
+        assert_eq!(blocking, others);
+        let slow = Rates { queue: [9_000, 31_000, 90_000], ..rates };
+        let of = slow.thresholds(2, true, true).blocking;
+        assert_eq!([of.bcast, of.gather, of.scatter], [16 << 10; 3]);
+    }
+
+    #[test]
     fn queues_win_only_among_few_that_share_cores_and_read_by_system_calls() {
         let (cma, shared) = (Way::Cma, Cores::Shared);
         assert_eq!([2, 8].map(|members| queues_win(cma, shared, members)), [copy::may_go_past(); 2]);

@@ -21,9 +21,6 @@ const SLOW: u64 = 34;
 /// The same where processes take turns on the cores. There a part of the lines was read on the writer's own core (with half of them far the mean is 38, with a third 26). Alltoall of 32 KiB to 1 MiB among four
 /// took 0.73 to 0.92 so in one job, 0.94 to 1.10 in another. Two with cores of their own lost by it, an Allgather of 32 KiB 1.11 to 1.16. (Since then blocks of an alltoall are timed apart where it is known [who reads](super::readers).)
 const CROWDED_SLOW: u64 = 24;
-/// What is slow where slots [rotate](crate::shm::config::Config::rotates), after writes past the caches: lines that these have written are in the caches of who has read them, if at all. If that is near they take 4 to 6 ticks, or 19 if it has read them just before; else as long as any others there, or
-/// 10 to 20, from memory.
-const ROTATED_SLOW: u64 = 20;
 /// A write counts for no more than so many: it may have been interrupted.
 const MOST: u64 = 76;
 const LINE: u64 = 64;
@@ -43,8 +40,6 @@ pub struct Pace {
     stores: AtomicU8,
     /// Whether processes take turns on the cores.
     crowded: AtomicBool,
-    /// Whether slots rotate.
-    rotates: AtomicBool,
     /// So many measure what goes through the caches.
     held: AtomicU32,
     /// Writes since it last decided, and how many ticks each of their lines took, added up.
@@ -67,7 +62,6 @@ impl Pace {
         Pace {
             stores: AtomicU8::new(stores as u8),
             crowded: AtomicBool::new(false),
-            rotates: AtomicBool::new(false),
             held: AtomicU32::new(0),
             samples: AtomicU32::new(0),
             sum: AtomicU64::new(0),
@@ -92,11 +86,6 @@ impl Pace {
     /// Says that processes take turns on the cores.
     pub fn set_crowded(&self) {
         self.crowded.store(true, Relaxed);
-    }
-
-    /// Says that slots rotate.
-    pub fn set_rotating(&self) {
-        self.rotates.store(true, Relaxed);
     }
 
     /// Writes through the caches where it would be free to choose, until this has been [released](Self::release) as often.
@@ -158,11 +147,7 @@ impl Pace {
         let enough = samples >= SAMPLES;
         self.samples.store(if enough { 0 } else { samples }, Relaxed);
         self.sum.store(if enough { 0 } else { sum }, Relaxed);
-        let slow = match self.crowded.load(Relaxed) {
-            true => CROWDED_SLOW,
-            false if self.rotates.load(Relaxed) && self.term.load(Relaxed) > 0 => ROTATED_SLOW,
-            false => SLOW,
-        };
+        let slow = if self.crowded.load(Relaxed) { CROWDED_SLOW } else { SLOW };
         if enough && sum > slow * u64::from(samples) {
             let term = (2 * self.term.load(Relaxed)).clamp(FIRST, LONGEST);
             self.term.store(term, Relaxed);
