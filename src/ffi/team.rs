@@ -15,7 +15,7 @@ use super::times::{self, TIMES_BYTES};
 use super::{pool, smsc, startup};
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use crate::params::{Shm, ZeroCopy};
-use crate::shm::config::Cores;
+use crate::shm::config::{Cores, ROTATING};
 use crate::shm::copy;
 use crate::shm::group::{Draft, Group};
 use crate::shm::locator::{HELLO_BYTES, Hello};
@@ -43,7 +43,7 @@ pub struct Maker {
     made: OnceLock<Result<Option<Team>>>,
     /// Whether it has begun.
     begun: AtomicBool,
-    /// Number of the way of reading whose times are to be measured, plus one; 0: nothing is.
+    /// Number of the kind of teams whose times are to be measured, plus one; 0: nothing is.
     untimed: AtomicUsize,
     /// Nonblocking operations that take their turns: called so far, and finished of each slot.
     next: AtomicU64,
@@ -338,8 +338,11 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let room = |report: &[u8; REPORT]| report[1..].first_chunk().map(Room::decode);
     let rooms: Vec<_> = reports.iter().filter_map(room).collect();
     let yields = reports.iter().any(|report| report[0] & YIELDS != 0);
-    let measured = reports.iter().filter_map(|report| report.last_chunk()).find_map(|known| times::of(way, known));
     let rotates = agreed & ROTATES != 0;
+    // What is measured is used where each has a core only, and then they do.
+    let rotating = rotates && members.ranks.len() <= ROTATING;
+    let measured =
+        reports.iter().filter_map(|report| report.last_chunk()).find_map(|known| times::of(way, rotating, known));
     Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, rotates, measured }))
 }
 

@@ -9,11 +9,19 @@ use crate::shm::reading::{WAYS, Way};
 use crate::shm::team::Team;
 use std::sync::OnceLock;
 
-/// Bytes of what a process knows.
-pub const TIMES_BYTES: usize = WAYS * RATES_BYTES;
+/// For each way of zero copy, where slots do not [rotate](crate::shm::config::Config::rotates), and where they do.
+const KINDS: usize = 2 * WAYS;
 
-/// What the first team of the process with each way of zero copy has measured.
-static MEASURED: [OnceLock<Rates>; WAYS] = [const { OnceLock::new() }; WAYS];
+/// Bytes of what a process knows.
+pub const TIMES_BYTES: usize = KINDS * RATES_BYTES;
+
+/// What the first team of the process of each kind has measured.
+static MEASURED: [OnceLock<Rates>; KINDS] = [const { OnceLock::new() }; KINDS];
+
+/// The number of a kind.
+fn kind(way: Way, rotates: bool) -> Option<usize> {
+    way.number().map(|number| 2 * number + usize::from(rotates))
+}
 
 /// What this process knows, for others.
 pub fn known() -> [u8; TIMES_BYTES] {
@@ -24,18 +32,18 @@ pub fn known() -> [u8; TIMES_BYTES] {
     bytes
 }
 
-/// What a process knows of a way.
-pub fn of(way: Way, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
-    Rates::decode(known[way.number()? * RATES_BYTES..].first_chunk()?)
+/// What a process knows of a kind of teams.
+pub fn of(way: Way, rotates: bool, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
+    Rates::decode(known[kind(way, rotates)? * RATES_BYTES..].first_chunk()?)
 }
 
-/// Tells the team from how many bytes on to read: what the parameter says, or what follows from what has been `measured` on this node for its `way`. The way's number, if nobody has measured it; the same for all members.
+/// Tells the team from how many bytes on to read: what the parameter says, or what follows from what has been `measured` on this node for its `way`. The number of its kind, if nobody has measured it; the same for all members.
 pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option<Rates>)) -> Option<usize> {
     if let Some(bytes) = shm.zero_copy_min {
         team.set_thresholds(Thresholds::all(bytes).into());
         return None;
     }
-    let number = way.number()?;
+    let number = kind(way, team.config().rotates)?;
     let known = measured.filter(|_| cores == Cores::Own);
     let otherwise = match cores {
         Cores::Own => Thresholds::UNKNOWN.into(),

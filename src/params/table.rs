@@ -311,7 +311,9 @@ pub const TABLE: &[Param] = &[
         name: "shm_fragments",
         default: "auto",
         help: "Fragments of a process' queue, over all sets; rounded down to a power of two. auto: 32, and fewer where a node has more than 32 \
-               processes; 128, so that slots go round 2m, where 2 to 4 processes of a communicator have a core each, on processors of AMD's.",
+               processes; 128, so \
+               that slots go round 2m, where 2 to 4 processes of a communicator have a core each, on processors of AMD's, if neither this nor \
+               coll_rust_shm_fragment_size nor coll_rust_shm_sets is given, and each process' share of coll_rust_shm_limit is 16m or more.",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 64".to_owned(),
         set: |c, t| within(t, 1, 64).map(|v| c.shm.fragments = v),
@@ -320,7 +322,7 @@ pub const TABLE: &[Param] = &[
         name: "shm_sets",
         default: "auto",
         help: "Sets that a queue is divided into: so many operations may be about at a time. Rounded down to a power of two, and to 4 where \
-               processes take turns on the cores. auto: 2; 8 where coll_rust_shm_fragments is 128.",
+               processes take turns on the cores. auto: 2; 8 where slots go round (coll_rust_shm_fragments).",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 8".to_owned(),
         set: |c, t| within(t, 1, 8).map(|v| c.shm.sets = v),

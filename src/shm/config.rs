@@ -31,7 +31,7 @@ const ROTATING_QUEUE: usize = 2 << 20;
 /// What a process may use of the node's memory, at least, where slots rotate: eight such queues.
 pub const ROTATING_SHARE: u64 = 8 * ROTATING_QUEUE as u64;
 /// Up to so many members slots rotate: their queues take a part of the third cache that they share, and of the limit for the node. (With two it was measured.)
-const ROTATING: usize = 4;
+pub const ROTATING: usize = 4;
 /// What a slot holds at least, for each of the other members.
 pub(super) const LEAST_SHARE: usize = 128;
 
