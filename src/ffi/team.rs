@@ -243,6 +243,9 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
                 });
             }
             let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields()), (way, rotates)));
+            if team.config().rotates {
+                copy::set_rotating();
+            }
             let missing = times::begin(&team, shm, cores, (way, measured));
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));

@@ -72,6 +72,11 @@ pub fn set_crowded() {
     PACE.set_crowded();
 }
 
+/// Says that slots [rotate](crate::shm::config::Config::rotates): for all writes of the process from now on, too.
+pub fn set_rotating() {
+    PACE.set_rotating();
+}
+
 /// Makes the process write to its queues so.
 pub fn set_stores(stores: Stores) {
     PACES.iter().for_each(|pace| pace.set(stores));

@@ -32,6 +32,9 @@ const SAMPLES: u32 = 4;
 const FIRST: u64 = 2 << 20;
 const LONGEST: u64 = 128 << 20;
 
+/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in a row before it forgets for how long it decided last: what was written past the caches, and has left those of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round 2 MiB, and a bit.
+const FAST: u32 = 40;
+
 /// Of so many results one is made elsewhere and written, to see how long that takes.
 const SAMPLE: u32 = 8;
 
@@ -40,6 +43,10 @@ pub struct Pace {
     stores: AtomicU8,
     /// Whether processes take turns on the cores.
     crowded: AtomicBool,
+    /// Whether slots rotate.
+    rotates: AtomicBool,
+    /// How many times in a row nothing was slow.
+    fast: AtomicU32,
     /// So many measure what goes through the caches.
     held: AtomicU32,
     /// Writes since it last decided, and how many ticks each of their lines took, added up.
@@ -62,6 +69,8 @@ impl Pace {
         Pace {
             stores: AtomicU8::new(stores as u8),
             crowded: AtomicBool::new(false),
+            rotates: AtomicBool::new(false),
+            fast: AtomicU32::new(0),
             held: AtomicU32::new(0),
             samples: AtomicU32::new(0),
             sum: AtomicU64::new(0),
@@ -86,6 +95,11 @@ impl Pace {
     /// Says that processes take turns on the cores.
     pub fn set_crowded(&self) {
         self.crowded.store(true, Relaxed);
+    }
+
+    /// Says that slots rotate.
+    pub fn set_rotating(&self) {
+        self.rotates.store(true, Relaxed);
     }
 
     /// Writes through the caches where it would be free to choose, until this has been [released](Self::release) as often.
@@ -152,8 +166,13 @@ impl Pace {
             let term = (2 * self.term.load(Relaxed)).clamp(FIRST, LONGEST);
             self.term.store(term, Relaxed);
             self.until.store(ended.wrapping_add(term), Relaxed);
+            self.fast.store(0, Relaxed);
         } else if enough {
-            self.term.store(0, Relaxed);
+            let fast = self.fast.load(Relaxed).saturating_add(1);
+            self.fast.store(fast, Relaxed);
+            if fast >= FAST || !self.rotates.load(Relaxed) {
+                self.term.store(0, Relaxed);
+            }
         }
     }
 }
@@ -271,6 +290,27 @@ mod tests {
         let found = [FAR, NEAR, OWN, OWN, FAR, FAR, FAR, FAR, FAR].map(|ticks| write(&pace, now, LEN, ticks));
         assert_eq!(found, [false, false, false, false, false, false, false, false, true]);
         assert!(!write(&pace, now + took + FIRST, LEN, FAR));
+    }
+
+    #[test]
+    fn where_slots_rotate_it_forgets_for_how_long_it_was_when_it_has_been_fast_for_long() {
+        let term = |rotates, fast: u32| {
+            let pace = Pace::new(Stores::Auto);
+            if rotates {
+                pace.set_rotating();
+            }
+            let mut now = 1000;
+            // Twice, so that the second time is twice as long.
+            for _ in 0..2 {
+                (0..SAMPLES).for_each(|_| assert!(!write(&pace, now, LEN, FAR)));
+                now += LONGEST + 1;
+            }
+            (0..fast * SAMPLES).for_each(|_| assert!(!write(&pace, now, LEN, OWN)));
+            (0..SAMPLES).for_each(|_| assert!(!write(&pace, now, LEN, FAR)));
+            pace.term.load(Relaxed)
+        };
+        assert_eq!([0, 1].map(|fast| term(false, fast)), [4 * FIRST, FIRST]);
+        assert_eq!([0, 1, FAST - 1, FAST].map(|fast| term(true, fast)), [4 * FIRST, 4 * FIRST, 4 * FIRST, FIRST]);
     }
 
     #[test]
