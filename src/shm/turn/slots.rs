@@ -230,8 +230,9 @@ impl<'t> View<'t> {
     #[inline(always)]
     pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
         if len > SOON * 64
-            && self.takes_back()
+            && !self.shares_cores()
             && let Some(queues) = self.queues
+            && (len <= self.team.config().short || !self.team.config().rotates)
             && !copy::goes_past(len)
         {
             queues.trail.note((at as usize).wrapping_sub(queues.at[self.me()].0 as usize), len);

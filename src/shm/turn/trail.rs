@@ -5,7 +5,7 @@
 //! member keeps a trail of what it has written to its queue. When an operation ends, it asks for those lines in the slots of the next one, if all others are
 //! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: the next one is taken not to need them, either.
 //!
-//! Nor where slots [rotate](Config::rotates): there others no longer hold what they have read. (Short slots do not rotate. On the Zen 4 where that was found, taking those back gained nothing either: a Bcast of 256 B to 2 KiB took 0.97 to 0.99 without it, while caches were near.)
+//! Nor sets whose slots [rotate](super::rotation): there others no longer hold what they have read.
 //!
 //! Nor where processes take turns on the cores: nobody waits for a writer's lines there, but for its turn, and to ask for them takes time of the core that another could use.
 //! Where they [only give cores away](crate::shm::config::Cores::Lent) they do as where they take turns, in this too: what it would gain there has not been measured.
@@ -137,19 +137,13 @@ impl Trail {
 }
 
 impl View<'_> {
-    /// Whether what the caller writes to its queue is taken back before it is written again.
-    #[inline(always)]
-    pub(super) fn takes_back(&self) -> bool {
-        !self.shares_cores() && !self.team.config().rotates
-    }
-
     /// Asks for what the caller will write in operation `next`, so that it is its own by then.
     #[inline(always)]
     pub(super) fn prepare(&self, next: u32) {
         let &Config { lines, short, sets, .. } = self.team.config();
         cache::own(ptr::from_ref(&self.control(self.me()).lines[line_of(next, lines) as usize]).cast());
         let Some(queues) = self.queues else { return };
-        if !self.takes_back() || !queues.trail.is_warm(next) {
+        if self.shares_cores() || !queues.trail.is_warm(next) {
             return;
         }
         let shorts = u32::from(self.team.config().shorts);
@@ -157,6 +151,9 @@ impl View<'_> {
         (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
         if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(shorts - 1), 0)) {
             queues.trail.take_short(slot, queue);
+        }
+        if self.team.config().rotates {
+            return;
         }
         let depth = self.team.fragment_mask() as usize + 1;
         let set = set_of(next, sets) * depth;

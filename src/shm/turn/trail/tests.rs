@@ -4,6 +4,7 @@ use crate::shm::copy::ThroughCaches;
 use crate::shm::heap::Heap;
 use crate::shm::op::{self, Combine};
 use crate::shm::team::Team;
+use crate::shm::turn::Turn;
 use crate::sync::wait::Waiting;
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -198,6 +199,23 @@ fn nothing_is_noted_where_processes_take_turns() {
         let teams = pair(config);
         run([work(name, &teams[0], 30_000), work(name, &teams[1], 30_000)]);
         assert_eq!(leads(&teams[0], config.first_op), [false; 2], "{name}");
+    }
+}
+
+#[test]
+fn sets_whose_slots_rotate_are_not_noted() {
+    let _through_caches = ThroughCaches::begin();
+    for (rotates, sets_noted) in [(false, true), (true, false)] {
+        let teams = pair(Config { rotates, ..Config::default() });
+        for len in [1000, 30_000] {
+            run([work("bcast", &teams[0], len), work("bcast", &teams[1], len)]);
+        }
+        let turns: Vec<_> = teams.iter().map(|team| team.turn(0, 0, true).expect("it is open")).collect();
+        let trails: Vec<_> = turns.iter().map(|turn| &turn.queues.expect("there is one").trail).collect();
+        let noted = trails.iter().any(|trail| fragments(trail).iter().any(|&bytes| bytes > 0));
+        assert_eq!(noted, sets_noted, "{rotates}");
+        assert!(trails.iter().any(|trail| (0..8).any(|slot| trail.has_short(slot))));
+        turns.into_iter().for_each(Turn::finish);
     }
 }
 
