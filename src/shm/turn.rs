@@ -10,7 +10,7 @@
 
 pub mod asking;
 mod ending;
-mod rotation;
+pub(super) mod rotation;
 mod slots;
 mod trail;
 mod view;
