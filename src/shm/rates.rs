@@ -306,11 +306,18 @@ mod tests {
         assert_eq!(divided.thresholds(8, true, false).blocking.bcast, 64 << 10);
     }
 
+    /// Far, where the queue is written past the caches.
+    const FAR: Rates = Rates {
+        queue: [4_000, 6_500, 16_000],
+        cached: [9_900, 31_000, 110_000],
+        fetch: [5_500, 9_500, 28_000],
+        divided: [5_400, 9_200, 23_000],
+        copy: [280, 1_200, 5_000],
+    };
+
     #[test]
     fn a_machine_with_far_caches_divides_as_if_they_might_come_near() {
-        let (queue, cached) = ([4_000, 6_500, 16_000], [9_900, 31_000, 110_000]);
-        let (fetch, divided) = ([5_500, 9_500, 28_000], [5_400, 9_200, 23_000]);
-        let rates = Rates { queue, cached, fetch, divided, copy: [280, 1_200, 5_000] };
+        let rates = FAR;
         let ByMode { blocking, others } = rates.thresholds(2, true, false);
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [16 << 10, 64 << 10, 64 << 10]);
         assert_eq!([others.bcast, others.gather, others.scatter], [usize::MAX; 3]);
@@ -320,10 +327,7 @@ mod tests {
 
     #[test]
     fn queues_whose_slots_rotate_are_compared_as_they_were_measured() {
-        // Far, where the queue is written past the caches.
-        let (queue, cached) = ([4_000, 6_500, 16_000], [9_900, 31_000, 110_000]);
-        let (fetch, divided) = ([5_500, 9_500, 28_000], [5_400, 9_200, 23_000]);
-        let rates = Rates { queue, cached, fetch, divided, copy: [280, 1_200, 5_000] };
+        let rates = FAR;
         let ByMode { blocking, others } = rates.thresholds(2, true, true);
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [usize::MAX; 3]);
         assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);

@@ -16,7 +16,7 @@ use crate::sync::shared::Ordering;
 const STRIDE: usize = 7;
 
 /// So many sets further on what does not fit one goes on: odd, so that it comes to all; and such that it is in none that an operation right after or before has, where each needs two or four of eight. (Where it went on in the next one, which is that of the next operation, a Bcast or Reduce of two sets took 1.8 times as long as with 3 or 5;
-/// with 3 one of four sets 1.5 times as long as with 1.)
+/// with 3 one of four sets 1.3 to 1.5 times as long as with 1.)
 const SET_STRIDE: usize = 5;
 
 impl View<'_> {
@@ -68,9 +68,9 @@ impl View<'_> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::shm::heap::Heap;
     use crate::shm::team::{Config, Team};
     use crate::shm::turn::Turn;
+    use crate::shm::turn::slots::tests::opened;
     use std::ops::Range;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
@@ -83,21 +83,7 @@ mod tests {
 
     /// Members whose slots rotate, after their first operation.
     fn members(count: usize, fragments: usize, sets: u8, first_op: u32) -> Vec<Team> {
-        let config = Config { fragment: FRAGMENT, fragments, sets, rotates: true, first_op, ..Config::default() };
-        let heap = Heap::new(count, 8, true);
-        let teams: Vec<_> = (0..count).map(|me| Team::new(heap.member(me), config)).collect();
-        let mut left: Vec<_> = teams.iter().collect();
-        for _ in 0..2 * count {
-            left.retain(|team| match poll(team.open(0, 0, true)) {
-                Poll::Pending => true,
-                Poll::Ready(turn) => {
-                    turn.unwrap().unwrap().finish();
-                    false
-                }
-            });
-        }
-        assert!(left.is_empty());
-        teams
+        opened(count, Config { fragment: FRAGMENT, fragments, sets, rotates: true, first_op, ..Config::default() })
     }
 
     fn turn(team: &Team) -> Turn<'_> {

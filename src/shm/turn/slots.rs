@@ -232,7 +232,6 @@ impl<'t> View<'t> {
         if len > SOON * 64
             && !self.shares_cores()
             && let Some(queues) = self.queues
-            && (len <= self.team.config().short || !self.team.config().rotates)
             && !copy::goes_past(len)
         {
             queues.trail.note((at as usize).wrapping_sub(queues.at[self.me()].0 as usize), len);
@@ -259,7 +258,7 @@ impl<'t> View<'t> {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::shm::heap::Heap;
     use crate::shm::team::{Config, Team};
@@ -271,14 +270,12 @@ mod tests {
         pin!(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// Two members with two sets each, after their first operation.
-    fn pair(crowded: bool) -> Vec<Team> {
-        let mut config = Config { fragments: 2, sets: 2, ..Config::default() };
-        config.waiting.crowded = crowded;
-        let heap = Heap::new(2, 8, true);
-        let teams: Vec<_> = (0..2).map(|me| Team::new(heap.member(me), config)).collect();
+    /// So many members, after their first operation.
+    pub fn opened(count: usize, config: Config) -> Vec<Team> {
+        let heap = Heap::new(count, 8, true);
+        let teams: Vec<_> = (0..count).map(|me| Team::new(heap.member(me), config)).collect();
         let mut left: Vec<_> = teams.iter().collect();
-        for _ in 0..4 {
+        for _ in 0..2 * count {
             left.retain(|team| match poll(team.open(0, 0, true)) {
                 Poll::Pending => true,
                 Poll::Ready(turn) => {
@@ -289,6 +286,13 @@ mod tests {
         }
         assert!(left.is_empty());
         teams
+    }
+
+    /// Two members with two sets each, after their first operation.
+    fn pair(crowded: bool) -> Vec<Team> {
+        let mut config = Config { fragments: 2, sets: 2, ..Config::default() };
+        config.waiting.crowded = crowded;
+        opened(2, config)
     }
 
     fn turn(team: &Team) -> Turn<'_> {

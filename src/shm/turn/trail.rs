@@ -40,7 +40,7 @@ pub(in crate::shm) struct Trail {
     fragment: usize,
     /// A bit for each line of each short slot.
     lines: Box<[AtomicU64]>,
-    /// Of each fragment, how many bytes from its beginning on.
+    /// Of each fragment, unless slots rotate, how many bytes from its beginning on.
     fragments: Box<[AtomicU32]>,
     /// The latest operation that used queues.
     latest: AtomicU32,
@@ -49,7 +49,8 @@ pub(in crate::shm) struct Trail {
 impl Trail {
     /// Of a queue of these sizes.
     pub fn new(config: &Config) -> Trail {
-        let &Config { short, fragment, fragments, .. } = config;
+        let &Config { short, fragment, fragments, rotates, .. } = config;
+        let fragments = if rotates { 0 } else { fragments };
         let shorts = usize::from(config.shorts);
         let fragments = (0..fragments).map(|_| AtomicU32::new(0)).collect();
         let lines = (0..shorts).map(|_| AtomicU64::new(0)).collect();
@@ -102,7 +103,7 @@ impl Trail {
     /// Whether anything is noted of the first fragment of a set.
     #[inline(always)]
     pub fn has_set(&self, first: usize) -> bool {
-        self.fragments[first].load(Ordering::Relaxed) != 0
+        self.fragments.get(first).is_some_and(|bytes| bytes.load(Ordering::Relaxed) != 0)
     }
 
     /// Asks for what is noted of a short slot of the queue at `queue`, and forgets it.
@@ -151,9 +152,6 @@ impl View<'_> {
         (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
         if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(shorts - 1), 0)) {
             queues.trail.take_short(slot, queue);
-        }
-        if self.team.config().rotates {
-            return;
         }
         let depth = self.team.fragment_mask() as usize + 1;
         let set = set_of(next, sets) * depth;
