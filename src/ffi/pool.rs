@@ -46,14 +46,18 @@ fn place() -> Option<Place> {
 
 /// Bytes of the limit for the node that are this process'.
 pub fn share(shm: &Shm) -> u64 {
-    place().map_or(0, |place| shm.limit / u64::from(place.locals))
+    place().map_or(0, |place| share_of(shm, place))
+}
+
+fn share_of(shm: &Shm, place: Place) -> u64 {
+    shm.limit / u64::from(place.locals)
 }
 
 /// The pool of the backing number `attempt`; `None` where it cannot be had, which is told at verbose level 2.
 pub fn get(shm: &Shm, attempt: usize) -> Option<Arc<Pool>> {
     let place = place()?;
     let made = MADE.get_or_init(|| {
-        let budget = Arc::new(Budget::new(shm.limit / u64::from(place.locals)));
+        let budget = Arc::new(Budget::new(share_of(shm, place)));
         Mutex::new(Made { budget, pools: Default::default() })
     });
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);

@@ -341,11 +341,10 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let room = |report: &[u8; REPORT]| report[1..].first_chunk().map(Room::decode);
     let rooms: Vec<_> = reports.iter().filter_map(room).collect();
     let yields = reports.iter().any(|report| report[0] & YIELDS != 0);
-    let rotates = agreed & ROTATES != 0;
     // What is measured is used where each has a core only, and then they do.
-    let rotating = rotates && members.ranks.len() <= ROTATING;
+    let rotates = agreed & ROTATES != 0 && members.ranks.len() <= ROTATING;
     let measured =
-        reports.iter().filter_map(|report| report.last_chunk()).find_map(|known| times::of(way, rotating, known));
+        reports.iter().filter_map(|report| report.last_chunk()).find_map(|known| times::of(way, rotates, known));
     Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, rotates, measured }))
 }
 

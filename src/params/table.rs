@@ -311,8 +311,7 @@ pub const TABLE: &[Param] = &[
         name: "shm_fragments",
         default: "auto",
         help: "Fragments of a process' queue, over all sets; rounded down to a power of two. auto: 32, and fewer where a node has more than 32 \
-               processes; 128, so \
-               that slots go round 2m, where 2 to 4 processes of a communicator have a core each, on processors of AMD's, if neither this nor \
+               processes; 128, so that slots go round 2m, where 2 to 4 processes of a communicator have a core each, on processors of AMD's, if neither this nor \
                coll_rust_shm_fragment_size nor coll_rust_shm_sets is given, and each process' share of coll_rust_shm_limit is 16m or more.",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 64".to_owned(),
