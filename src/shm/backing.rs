@@ -68,10 +68,10 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `len` bytes of `file`, writable or for reading only.
-    pub fn of(file: &File, len: u64, writable: bool) -> io::Result<Mapping> {
+    /// Maps the first `len` bytes of `file`, writable.
+    pub fn of(file: &File, len: u64) -> io::Result<Mapping> {
         let len = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
@@ -252,5 +252,5 @@ fn named(folder: &Path) -> Result<(File, PathBuf), Failure> {
 
 fn fill(file: &File, bytes: u64) -> Result<Mapping, Failure> {
     file.set_len(bytes).map_err(|e| Failure::of(format!("cannot make a pool {bytes} bytes long"), e))?;
-    Mapping::of(file, bytes, true).map_err(|e| Failure::of(format!("cannot map a pool of {bytes} bytes"), e))
+    Mapping::of(file, bytes).map_err(|e| Failure::of(format!("cannot map a pool of {bytes} bytes"), e))
 }

@@ -311,7 +311,7 @@ unsafe impl Memory for Group {
 
     fn sleepers(&self) -> *mut u8 {
         let first = &self.seats[0].peer;
-        first.as_ref().map_or(self.pool.address(0), |peer| peer.first_page.start()).wrapping_add(SLEEPERS)
+        first.as_ref().map_or(self.pool.address(0), |peer| peer.map.start()).wrapping_add(SLEEPERS)
     }
 
     fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {

@@ -1,6 +1,6 @@
 //! Shared memory among the processes of a node.
 //!
-//! * Memory: every process has a [`pool`], from which it leases pages for its groups; others map it for reading only, but for a [count](layout::Sleepers) of who sleeps ([`backing`], [`alloc`],
+//! * Memory: every process has a [`pool`], from which it leases pages for its groups; others map it, and write there only a [count](layout::Sleepers) of who sleeps ([`backing`], [`alloc`],
 //!   [`budget`], [`locator`], [`peer`]). A [`group`] is made by a handshake, and its pages are free again when all members have said so
 //!   ([`mailbox`]). How other processes' private memory is read and written: [`reading`]; by the system's means ([`cma`]), or by the MPI
 //!   library's ([`smsc`], [`keys`]).

@@ -32,7 +32,7 @@ fn address(word: &SharedU64, half: Half) -> *const u32 {
 pub fn wait(word: &SharedU64, half: Half, seen: u64, nanoseconds: u32) {
     let limit = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999).into() };
     // SAFETY: FUTEX_WAIT reads four bytes of the word, which is alive, and the limit. The key is that of the shared page:
-    // other processes map it elsewhere, and read-only.
+    // other processes map it elsewhere.
     unsafe { libc::syscall(libc::SYS_futex, address(word, half), libc::FUTEX_WAIT, half.of(seen), &raw const limit) };
 }
 
