@@ -72,6 +72,16 @@ pub fn set_crowded() {
     PACE.set_crowded();
 }
 
+/// Whether long writes go past the caches because they [were slow](pace), so that it matters if all who read them [are near](found_near).
+pub fn takes_for_far() -> bool {
+    ways::ticks().is_some_and(|now| PACE.is_past(now))
+}
+
+/// Says that the caches of all who read what is written are near after all.
+pub fn found_near() {
+    PACE.forget();
+}
+
 /// Says that slots [rotate](crate::shm::config::Config::rotates): for all writes of the process from now on, too.
 pub fn set_rotating() {
     PACE.set_rotating();

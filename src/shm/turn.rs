@@ -9,6 +9,7 @@
 //! a step is, the operation says.
 
 pub mod asking;
+mod distance;
 mod ending;
 pub(super) mod rotation;
 mod slots;

@@ -122,12 +122,23 @@ impl Pace {
             Way::Past
         } else if self.held.load(Relaxed) > 0 {
             Way::Cached
-        } else if (1..=LONGEST).contains(&self.until.load(Relaxed).wrapping_sub(now)) {
-            // Not for ever where the counter has been set back.
+        } else if self.is_past(now) {
             Way::Past
         } else {
             Way::Noted(now)
         }
+    }
+
+    /// Whether it has decided to write past the caches, for a time that is not over.
+    #[inline(always)]
+    pub fn is_past(&self, now: u64) -> bool {
+        // Not for ever where the counter has been set back.
+        (1..=LONGEST).contains(&self.until.load(Relaxed).wrapping_sub(now))
+    }
+
+    /// Forgets what it has decided, and for how long.
+    pub fn forget(&self) {
+        [&self.until, &self.term].iter().for_each(|time| time.store(0, Relaxed));
     }
 
     /// Whether to make `len` bytes elsewhere, and then [write](Self::ask) them, rather than make them where they go.
@@ -311,6 +322,20 @@ mod tests {
         };
         assert_eq!([0, 1].map(|fast| term(false, fast)), [4 * FIRST, FIRST]);
         assert_eq!([0, 1, FAST - 1, FAST].map(|fast| term(true, fast)), [4 * FIRST, 4 * FIRST, 4 * FIRST, FIRST]);
+    }
+
+    #[test]
+    fn what_it_has_decided_may_be_wrong() {
+        let pace = Pace::new(Stores::Auto);
+        for _ in 0..2 {
+            assert_eq!(writes(&pace, LEN, &[FAR; 5]), 1);
+            assert!(pace.is_past(1000));
+            pace.forget();
+            assert!(!pace.is_past(1000));
+        }
+        assert_eq!(writes(&pace, LEN, &[FAR; 4]), 0);
+        // It begins with the shortest time again.
+        assert!(!pace.is_past(1000 + 2 * FIRST));
     }
 
     #[test]
