@@ -80,6 +80,16 @@ impl Mapping {
         NonNull::new(start.cast()).map(|start| Mapping { start, len }).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
     }
 
+    /// Makes what follows byte `at`, the beginning of a page of the system, for reading only.
+    pub fn only_read_from(&self, at: u64) -> io::Result<()> {
+        let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.len);
+        // SAFETY: within the mapping, where nothing is writing.
+        match unsafe { libc::mprotect(self.start().wrapping_add(at).cast(), self.len - at, libc::PROT_READ) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// Where it starts: at a page of the system.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()

@@ -72,14 +72,25 @@ pub fn set_crowded() {
     PACE.set_crowded();
 }
 
-/// Whether long writes go past the caches because they [were slow](pace), so that it matters if all who read them [are near](found_near).
-pub fn takes_for_far() -> bool {
-    ways::ticks().is_some_and(|now| PACE.is_past(now))
+/// Says who writes next: the stream at this address.
+#[inline(always)]
+pub fn writes(stream: usize) {
+    PACE.writes(stream);
 }
 
-/// Says that the caches of all who read what is written are near after all.
+/// Whether long writes go past the caches because those of this stream [were slow](pace).
+pub fn takes_for_far(stream: usize) -> bool {
+    ways::ticks().is_some_and(|now| PACE.was_slow(stream, now))
+}
+
+/// Says that the caches of all who read what this stream's writes are near after all.
 pub fn found_near() {
-    PACE.forget();
+    PACE.doubt();
+}
+
+/// Whether who reads a line that another core has written takes it over, and does not only get a copy, where the page may be written: on processors of AMD's, as it was measured on Zen 4 only.
+pub fn reads_take_over() -> bool {
+    ways::prefers_vectors()
 }
 
 /// Says that slots [rotate](crate::shm::config::Config::rotates): for all writes of the process from now on, too.

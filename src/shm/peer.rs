@@ -1,8 +1,8 @@
 //! Another process of the node: its pool, and whether it lives.
 //!
-//! But for the [count of sleepers](super::layout::Sleepers) nothing is written there; all the same it is mapped writable. On an AMD Zen 4 a read of a line that another core has just written takes the line away from that core where the page
+//! But for the [count of sleepers](super::layout::Sleepers) in its first page nothing is written there. All the same it is mapped writable on processors of AMD's: on a Zen 4 a read of a line that another core has just written takes the line away from that core where the page
 //! may be written, and leaves it a copy where it may only be read; and what one core alone has comes back to the writer sooner. 1 KiB that another core had read took 70 to 100 ns to write then, instead of 160 to 210, and 2 KiB 110 to 180 instead of 320, while caches were near. (Of more,
-//! from 4 KiB on, the processor reads ahead by itself, which leaves copies in any case.)
+//! from 4 KiB on, the processor reads ahead by itself, which leaves copies in any case.) Elsewhere, and where assertions are checked, all but that page is for reading only, so that a wrong write is a fault.
 //!
 //! process_vm_readv and process_vm_writev know a process by its number. A process that dies leaves its number to another one, of the same user perhaps, whose memory nobody
 //! shall read, let alone write; and a number may come up again within seconds (there are 32768 of them by default, given out in turn). So a look at
@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::backing::Mapping;
+use super::backing::{Mapping, system_page};
+use super::copy;
 use super::failure::Failure;
 use super::locator::{Locator, pid_space};
 use super::smsc::Endpoint;
@@ -28,7 +29,7 @@ use super::smsc::Endpoint;
 pub struct Peer {
     /// Where it is.
     pub locator: Locator,
-    /// All of it, writable.
+    /// All of it. Only its first page (of the system) is sure to be writable.
     pub map: Mapping,
     watch: Watch,
     /// When the process was last seen alive.
@@ -47,6 +48,9 @@ impl Peer {
         let bytes = locator.length;
         let cannot = |e| Failure::of(format!("cannot map {bytes} bytes of the pool of {}", owner(locator)), e);
         let map = Mapping::of(&file, bytes).map_err(cannot)?;
+        if cfg!(debug_assertions) || !copy::reads_take_over() {
+            map.only_read_from(system_page()).map_err(cannot)?;
+        }
         if watch.is_dead() {
             return Err(Failure::new(format!("{} has died", owner(locator))));
         }

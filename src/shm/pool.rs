@@ -1,7 +1,7 @@
 //! A process' own memory for its groups: one pool per process and backing, from which control blocks and queues are leased.
 //!
 //! Layout: page 0 and some more hold the header (token, [`Sleepers`], then the boards of [`super::mailbox`], one per process of the node); the rest
-//! is handed out in pages. Every byte is written by the owner only, but for the sleepers: peers map page 0 a second time for these. The pool is as long as the process' share, sparse, and mapped
+//! is handed out in pages. Every byte is written by the owner only, but for the sleepers. The pool is as long as the process' share, sparse, and mapped
 //! whole, so that no lease needs another mapping anywhere; pages count against the [`Budget`] when they are first reserved, stay
 //! reserved, and are zeroed when they are handed out again.
 //!

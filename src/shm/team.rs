@@ -24,7 +24,7 @@ use crate::shm::layout::{
 use crate::shm::memory::{Member, Memory};
 use crate::shm::rates::{ByMode, Thresholds};
 use crate::shm::reach::Reach;
-use crate::shm::turn::{Trail, Turn};
+use crate::shm::turn::{Nearness, Trail, Turn};
 use crate::sync::here::Here;
 use crate::sync::pages;
 use crate::sync::shared::Ordering;
@@ -275,7 +275,7 @@ impl Team {
                 // Slots that rotate come to all pages soon: one after the other that would take longer, within calls.
                 queues.iter().enumerate().for_each(|(m, at)| pages::map(at.0, self.queue_bytes(), m == self.me()));
             }
-            let queues = found.map(|at| Queues { at, trail: Trail::new(&self.config) });
+            let queues = found.map(|at| Queues { at, trail: Trail::new(&self.config), nearness: Nearness::default() });
             stream.queues.get_or_init(|| queues);
         }
         let turn = self.turn(slot, lane, queue);

@@ -17,6 +17,7 @@ mod trail;
 mod view;
 pub mod waits;
 
+pub(super) use distance::Nearness;
 pub use slots::Alike;
 pub(super) use trail::Trail;
 pub use view::View;

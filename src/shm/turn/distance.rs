@@ -1,32 +1,114 @@
-//! Whether the others' caches are near after all, for a writer whose slots [rotate](super::rotation) and who [takes them for far](crate::shm::copy::pace).
+//! Whether the other one's caches are near after all, for a writer whose slots [rotate](super::rotation), and whose writes [were slow](crate::shm::copy::pace).
 //!
 //! Writes are slow for other reasons, too: pages and contents that nobody has used for long. Where slots rotate all that is soon over while caches are near, but what was decided would last: up to 50 ms in which each message takes up to twice as long.
-//! So a writer that goes past the caches looks now and then how long a line takes that another member has just written: how far that has come as a reader. On a Zen 4 of 2.6 GHz that takes 104 to 130 ticks where caches are near, and 338 to 416 where they are far. A quick one proves that they are near; a slow one nothing, as the
-//! line, or the table of its page, may have left the caches.
+//! So between two members a writer that goes past the caches looks now and then how long it takes to read how far the other has come as a reader. Where that has changed since, the line comes from the other's cache: on a Zen 4 of 2.6 GHz in 104 to 130 ticks of the time stamp counter where caches are near,
+//! and in 338 to 416 where they are far. Only quick ones tell, as a slow one may have left the caches, or its page the tables; and only two in a row. Among more members a line may come from one that has read it before.
 
 use super::View;
 use crate::shm::copy;
 use crate::sync::cache;
 use crate::sync::shared::Ordering;
+use std::hint::black_box;
 use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// Ticks of a line from a near cache. What takes less is in one's own: it has not changed since one looked last.
+/// Ticks of a line from a near cache. What takes less was in one's own.
 const NEAR: Range<u64> = 60..220;
-/// It is looked at in one operation of so many.
-const SELDOM: u32 = 4;
+/// One operation of so many looks, of those that write to a set.
+const SELDOM: u8 = 2;
+/// So many quick ones in a row tell.
+const IN_A_ROW: u8 = 2;
+
+/// What a member has found. Private to it, and hints only; atomic so that it may be shared.
+#[derive(Default)]
+pub(in crate::shm) struct Nearness {
+    operations: AtomicU8,
+    /// How far the other one was.
+    seen: AtomicU64,
+    quick: AtomicU8,
+}
+
+impl Nearness {
+    /// Whether the other one has turned out to be near, where in one operation of [`SELDOM`] a look says how far it is, and how long it took to read that.
+    fn ask(&self, look: impl FnOnce() -> (u64, Option<u64>)) -> bool {
+        let operations = self.operations.load(Relaxed).wrapping_add(1);
+        self.operations.store(operations, Relaxed);
+        if !operations.is_multiple_of(SELDOM) {
+            return false;
+        }
+        let (now, took) = look();
+        let has_come = now != self.seen.load(Relaxed);
+        self.seen.store(now, Relaxed);
+        let is_quick = has_come && took.is_some_and(|ticks| NEAR.contains(&ticks));
+        let quick = if is_quick { self.quick.load(Relaxed) + 1 } else { 0 };
+        self.quick.store(quick % IN_A_ROW, Relaxed);
+        quick == IN_A_ROW
+    }
+}
 
 impl View<'_> {
     /// Before the caller writes to its set.
-    pub(super) fn see_who_is_near(&self) {
-        if self.op.is_multiple_of(SELDOM) && copy::takes_for_far() && self.others().all(|member| self.is_near(member)) {
-            copy::found_near();
+    #[inline(always)]
+    pub(super) fn see_whether_near(&self) {
+        let stream = ptr::from_ref(self.stream).addr();
+        copy::writes(stream);
+        if self.team.config().rotates && self.size() == 2 {
+            self.see_whether_other_is_near(stream);
         }
     }
 
-    #[cold]
-    fn is_near(&self, member: usize) -> bool {
-        // What it says does not matter.
-        let (_, took) = cache::timed(|| self.control(member).read.word.load(Ordering::Relaxed));
-        took.is_some_and(|ticks| NEAR.contains(&ticks))
+    #[inline(never)]
+    fn see_whether_other_is_near(&self, stream: usize) {
+        if cfg!(loom) || !copy::takes_for_far(stream) {
+            return;
+        }
+        let word = &self.control(1 - self.me()).read.word;
+        let is_near = |queues: &crate::shm::team::Queues| {
+            queues.nearness.ask(|| cache::timed(|| black_box(word.load(Ordering::Relaxed))))
+        };
+        if self.queues.is_some_and(is_near) {
+            copy::found_near();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_quick_ones_in_a_row_tell() {
+        let nearness = Nearness::default();
+        let mut looks = 0;
+        // How far the other one is, and ticks.
+        let found = [
+            (1, 390),
+            (2, 130),
+            (3, 390),
+            (4, 110),
+            (5, 130),
+            (6, 130),
+            (7, 20),
+            (8, 219),
+            (8, 130),
+            (9, 60),
+            (10, 219),
+            (11, 220),
+        ]
+        .map(|(now, ticks)| {
+            assert!(!nearness.ask(|| unreachable!("only every other operation looks")));
+            looks += 1;
+            nearness.ask(|| (now, Some(ticks)))
+        });
+        let near: Vec<usize> = (0..looks).filter(|&look| found[look]).collect();
+        // Not where it has not come on (8 twice), nor from its own cache (20 ticks).
+        assert_eq!(near, [4, 10]);
+    }
+
+    #[test]
+    fn without_a_counter_nobody_is_near() {
+        let nearness = Nearness::default();
+        assert!(!(1..100).any(|now| nearness.ask(|| (now, None))));
     }
 }

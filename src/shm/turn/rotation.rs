@@ -52,12 +52,10 @@ impl View<'_> {
     #[inline(never)]
     pub(super) fn after_others(&self, target: u64) -> u64 {
         let beyond = self.stream.beyond.load(Ordering::Relaxed);
-        let target = match self.op.wrapping_sub(beyond) {
+        match self.op.wrapping_sub(beyond) {
             since if (1..u32::from(self.team.config().sets)).contains(&since) => word(beyond.wrapping_add(1), 0),
             _ => target,
-        };
-        self.see_who_is_near();
-        target
+        }
     }
 
     /// Whether a member is in this operation, by what it has published or read.

@@ -155,6 +155,9 @@ impl<'t> View<'t> {
         };
         let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
         let target = if wants_set && config.rotates { self.after_others(target) } else { target };
+        if wants_set {
+            self.see_whether_near();
+        }
         let chooses = wants_set && self.shares_cores();
         let is_free = self.known(target) && (!chooses || self.chooses_set(len < WORTH));
         let view = *self;

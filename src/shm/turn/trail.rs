@@ -1,6 +1,6 @@
 //! Taking slots back.
 //!
-//! A cache line that others have read is theirs too, and its owner has to ask for it before it can write it again. Stores become visible in
+//! A cache line that others have read is theirs, or theirs too, and its owner has to ask for it before it can write it again. Stores become visible in
 //! order, so what is published waits until all lines before it have been given back: for 1 KiB that takes as long as all the rest of a broadcast. So a
 //! member keeps a trail of what it has written to its queue. When an operation ends, it asks for those lines in the slots of the next one, if all others are
 //! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: the next one is taken not to need them, either.
@@ -33,11 +33,11 @@ const WARM: u32 = 64;
 /// What a member has written to its queue since it was last taken back. Private to the member; atomic only so that it may be shared.
 pub(in crate::shm) struct Trail {
     /// Bytes of a short slot.
-    short: usize,
+    short: u32,
     /// Bytes of all short slots.
-    shorts: usize,
+    shorts: u32,
     /// Bytes of a fragment.
-    fragment: usize,
+    fragment: u32,
     /// A bit for each line of each short slot.
     lines: Box<[AtomicU64]>,
     /// Of each fragment, unless slots rotate, how many bytes from its beginning on.
@@ -54,8 +54,15 @@ impl Trail {
         let shorts = usize::from(config.shorts);
         let fragments = (0..fragments).map(|_| AtomicU32::new(0)).collect();
         let lines = (0..shorts).map(|_| AtomicU64::new(0)).collect();
-        let shorts = shorts * short;
+        // A longer fragment is noted as so much of it.
+        let [short, shorts, fragment] =
+            [short, shorts * short, fragment].map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
         Trail { short, shorts, fragment, lines, fragments, latest: AtomicU32::new(0) }
+    }
+
+    /// Bytes of a short slot, of all of them, and of a fragment.
+    fn sizes(&self) -> [usize; 3] {
+        [self.short, self.shorts, self.fragment].map(|bytes| bytes as usize)
     }
 
     /// Notes that operation `op` uses queues.
@@ -73,17 +80,18 @@ impl Trail {
     /// Notes that `len` bytes from byte `at` of the queue on are written; nothing, where that is elsewhere.
     #[inline(never)]
     pub fn note(&self, at: usize, len: usize) {
-        match at.checked_sub(self.shorts) {
+        let [short, shorts, fragment_bytes] = self.sizes();
+        match at.checked_sub(shorts) {
             None => {
-                let (slot, from) = (&self.lines[at / self.short], at % self.short / BYTES);
-                let to = (at % self.short + len).div_ceil(BYTES).min(64);
+                let (slot, from) = (&self.lines[at / short], at % short / BYTES);
+                let to = (at % short + len).div_ceil(BYTES).min(64);
                 let bits = u64::MAX >> (64 - (to - from)) << from;
                 slot.store(slot.load(Ordering::Relaxed) | bits, Ordering::Relaxed);
             }
             Some(at) => {
-                let mut end = at % self.fragment + len;
-                for fragment in self.fragments.iter().skip(at / self.fragment) {
-                    let here = end.min(self.fragment) as u32;
+                let mut end = at % fragment_bytes + len;
+                for fragment in self.fragments.iter().skip(at / fragment_bytes) {
+                    let here = end.min(fragment_bytes) as u32;
                     fragment.store(fragment.load(Ordering::Relaxed).max(here), Ordering::Relaxed);
                     end -= here as usize;
                     if end == 0 {
@@ -112,7 +120,7 @@ impl Trail {
         let mut lines = self.lines[slot].load(Ordering::Relaxed);
         self.lines[slot].store(0, Ordering::Relaxed);
         while lines != 0 {
-            cache::own(queue.wrapping_add(slot * self.short + lines.trailing_zeros() as usize * BYTES));
+            cache::own(queue.wrapping_add(slot * self.short as usize + lines.trailing_zeros() as usize * BYTES));
             lines &= lines - 1;
         }
     }
@@ -121,10 +129,11 @@ impl Trail {
     #[inline(never)]
     pub fn take_set(&self, set: Range<usize>, queue: *const u8) {
         let mut left = MOST;
+        let [_, shorts, fragment_bytes] = self.sizes();
         for fragment in set {
             let len = self.fragments[fragment].load(Ordering::Relaxed) as usize;
             self.fragments[fragment].store(0, Ordering::Relaxed);
-            let first = queue.wrapping_add(self.shorts + fragment * self.fragment);
+            let first = queue.wrapping_add(shorts + fragment * fragment_bytes);
             (0..len.min(left)).step_by(BYTES).for_each(|at| cache::own(first.wrapping_add(at)));
             left -= len.min(left);
         }
