@@ -32,7 +32,7 @@ const SAMPLES: u32 = 4;
 const FIRST: u64 = 2 << 20;
 const LONGEST: u64 = 128 << 20;
 
-/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in a row before it forgets for how long it decided last: what was written past the caches, and has left those of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round 2 MiB, and a bit.
+/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in a row before it forgets for how long it decided last, unless it [turns out](Pace::doubt) to be wrong: what was written past the caches, and has left those of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round 2 MiB, and a bit.
 const FAST: u32 = 40;
 
 /// Of so many results one is made elsewhere and written, to see how long that takes.
