@@ -82,7 +82,10 @@ impl Mapping {
 
     /// Makes what follows byte `at`, the beginning of a page of the system, for reading only.
     pub fn only_read_from(&self, at: u64) -> io::Result<()> {
-        let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.len);
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        if at >= self.len {
+            return Ok(());
+        }
         // SAFETY: within the mapping, where nothing is writing.
         match unsafe { libc::mprotect(self.start().wrapping_add(at).cast(), self.len - at, libc::PROT_READ) } {
             0 => Ok(()),

@@ -83,7 +83,7 @@ pub fn takes_for_far(stream: usize) -> bool {
     ways::ticks().is_some_and(|now| PACE.was_slow(stream, now))
 }
 
-/// Says that the caches of all who read what this stream's writes are near after all.
+/// Says that whom its writes [took for far](takes_for_far) is near after all.
 pub fn found_near() {
     PACE.doubt();
 }

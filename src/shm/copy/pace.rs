@@ -32,7 +32,7 @@ const SAMPLES: u32 = 4;
 const FIRST: u64 = 2 << 20;
 const LONGEST: u64 = 128 << 20;
 
-/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in a row before it forgets for how long it decided last, unless it [turns out](Pace::doubt) to be wrong: what was written past the caches, and has left those of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round 2 MiB, and a bit.
+/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in a row before it forgets for how long it decided last, and each time that it [turns out](Pace::doubt) to be wrong halves that: what was written past the caches, and has left those of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round 2 MiB, and a bit.
 const FAST: u32 = 40;
 
 /// Of so many results one is made elsewhere and written, to see how long that takes.
@@ -152,7 +152,7 @@ impl Pace {
         self.is(Stores::Auto) && self.decider.load(Relaxed) == writer && self.ask(LEAST, now) == Way::Past
     }
 
-    /// Ends what it has decided, which was wrong; it decides for half as long next time.
+    /// Ends what it has decided, which was wrong; it decides for half as long next time, or [`FIRST`].
     pub fn doubt(&self) {
         self.until.store(0, Relaxed);
         self.term.store(self.term.load(Relaxed) / 4, Relaxed);

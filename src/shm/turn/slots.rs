@@ -155,7 +155,7 @@ impl<'t> View<'t> {
         };
         let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
         let target = if wants_set && config.rotates { self.after_others(target) } else { target };
-        if wants_set {
+        if len >= copy::pace::LEAST {
             self.see_whether_near();
         }
         let chooses = wants_set && self.shares_cores();

@@ -54,7 +54,7 @@ impl Trail {
         let shorts = usize::from(config.shorts);
         let fragments = (0..fragments).map(|_| AtomicU32::new(0)).collect();
         let lines = (0..shorts).map(|_| AtomicU64::new(0)).collect();
-        // A longer fragment is noted as so much of it.
+        // Fragments have 16 MiB at most; were one longer, it would ask for other lines.
         let [short, shorts, fragment] =
             [short, shorts * short, fragment].map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
         Trail { short, shorts, fragment, lines, fragments, latest: AtomicU32::new(0) }
