@@ -117,7 +117,12 @@ async fn bcast(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mu
     let expected = bytes(&[id], length(common));
     let zero_copy = threshold(common);
     let data = if me == root { stream(&expected, own) } else { stream(&vec![0; expected.len()], own) };
-    op::bcast::bcast(turn, root, &data, zero_copy).await.unwrap();
+    // As blocking calls do it.
+    let done = match op::bcast::bcast_now(turn, root, &data, zero_copy) {
+        Ok(done) => done,
+        Err(turn) => op::bcast::bcast(turn, root, &data, zero_copy).await,
+    };
+    done.unwrap();
     assert!(data.contents() == expected && data.gaps_intact(), "call {id}: member {me}");
 }
 

@@ -10,7 +10,29 @@ use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::Waits;
+use crate::shm::turn::waits::{Runs, Waits};
+
+/// A short broadcast; `$on`: how to wait until the caller's room is free, `$reach`: for one word. A text for two functions, as that of an [alltoall](super::alltoall::alltoall_now).
+macro_rules! short {
+    ($turn:ident, $root:ident, $data:ident, $len:ident, |$wait:ident| $on:expr, |$late:ident| $reach:expr) => {{
+        if $turn.me() == $root {
+            if let Some($wait) = $turn.room_taken($len) {
+                $on?;
+            }
+            // SAFETY: free, and they fit.
+            unsafe { copy::pack($data, 0, $len, $turn.mine($turn.room($root, $len), $len)) }?;
+            $turn.publish_and_finish(1);
+        } else {
+            if let Some($late) = $turn.wrote_room($root, $len).from_root().late() {
+                $reach?;
+            }
+            // SAFETY: published, and they fit.
+            unsafe { copy::unpack($data, 0, $len, $turn.room($root, $len), false) }?;
+            $turn.finish();
+        }
+        Ok(())
+    }};
+}
 
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
 #[inline(always)]
@@ -36,27 +58,33 @@ pub fn bcast_by<S: Stream + ?Sized>(
     async move {
         let len = data.len();
         match (is_short(&turn, len, zero_copy), turn.me() == root) {
-            (true, true) => {
-                if let Some(wait) = turn.room_taken(len) {
-                    waits.on(wait).await?;
-                }
-                // SAFETY: free, and they fit.
-                unsafe { copy::pack(data, 0, len, turn.mine(turn.room(root, len), len)) }?;
-                turn.publish_and_finish(1);
-            }
-            (true, false) => {
-                if let Some(late) = turn.wrote_room(root, len).from_root().late() {
-                    waits.reach(late).await?;
-                }
-                // SAFETY: published, and they fit.
-                unsafe { copy::unpack(data, 0, len, turn.room(root, len), false) }?;
-                turn.finish();
-            }
-            (false, true) => return waits.long(move || send(turn, data, len >= zero_copy, divide)).await,
-            (false, false) => return waits.long(move || receive(turn, root, data, len >= zero_copy, divide)).await,
+            (true, _) => short!(turn, root, data, len, |wait| waits.on(wait).await, |late| waits.reach(late).await),
+            (false, true) => waits.long(move || send(turn, data, len >= zero_copy, divide)).await,
+            (false, false) => waits.long(move || receive(turn, root, data, len >= zero_copy, divide)).await,
         }
-        Ok(())
     }
+}
+
+/// A [`bcast`] by a plain function, if the caller blocks and it is short; else gives the turn back.
+#[inline(always)]
+pub fn bcast_now<'t, W: Waits, S: Stream + ?Sized>(
+    turn: Turn<'t, W>,
+    root: Member,
+    data: &S,
+    zero_copy: usize,
+) -> std::result::Result<Result<()>, Turn<'t, W>> {
+    let (turn, waits) = turn.begin();
+    match waits.runs() {
+        Some(runs) if is_short(&turn, data.len(), zero_copy) => Ok(short_now(turn, runs, root, data)),
+        _ => Err(turn.waiting(waits)),
+    }
+}
+
+/// It is short, and the caller blocks.
+#[inline(always)]
+fn short_now<S: Stream + ?Sized>(turn: Turn<'_>, runs: impl Runs, root: Member, data: &S) -> Result<()> {
+    let len = data.len();
+    short!(turn, root, data, len, |wait| runs.run(|| wait), |late| runs.reach(late))
 }
 
 /// Where the part of the root begins; `len` without one.

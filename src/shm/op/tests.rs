@@ -258,18 +258,19 @@ impl Runs for Alone {
 
 #[test]
 fn what_is_short_and_blocks_needs_no_future() {
-    /// Whether an alltoall, and a gather, are done when the function returns.
-    fn done(waits: impl Waits, len: usize, in_place: bool) -> [bool; 2] {
+    /// Whether an alltoall, a broadcast and a gather are done when the function returns.
+    fn done(waits: impl Waits, len: usize, in_place: bool) -> [bool; 3] {
         let team = Team::new(Heap::new(1, usize::MAX, true).member(0), Config::built_in(1, Cores::Shared));
         let mut context = Context::from_waker(Waker::noop());
         let mut rooms = [vec![7_u8; len], vec![0; len]];
         let [out, into] = rooms.each_mut().map(|room| Row(Span::new(room.as_mut_ptr(), len, 1), [len; MEMBERS]));
-        [true, false].map(|exchanges| {
+        [0, 1, 2].map(|operation| {
             let Poll::Ready(turn) = pin!(team.open(0, 0, true)).poll(&mut context) else { panic!("it is alone") };
             let turn = turn.unwrap().expect("there is memory").waiting(waits);
-            let given_back = match exchanges {
-                true => alltoall::alltoall_now(turn, (!in_place).then_some(&out), &into, usize::MAX),
-                false => gather::receive_now(turn, (!in_place).then_some(&out.0), &into, usize::MAX),
+            let given_back = match operation {
+                0 => alltoall::alltoall_now(turn, (!in_place).then_some(&out), &into, usize::MAX),
+                1 => bcast::bcast_now(turn, 0, &out.0, usize::MAX),
+                _ => gather::receive_now(turn, (!in_place).then_some(&out.0), &into, usize::MAX),
             };
             match given_back {
                 Ok(result) => result.map(|()| true).unwrap(),
@@ -280,8 +281,8 @@ fn what_is_short_and_blocks_needs_no_future() {
             }
         })
     }
-    assert_eq!(done(Blocks::<_, 0>(Alone), 8, false), [true; 2]);
-    assert_eq!(done(Blocks::<_, 0>(Alone), 8, true), [false, true], "what is sent does not stay in place");
-    assert_eq!(done(Blocks::<_, 0>(Alone), 4 << 20, false), [false; 2], "it is long");
-    assert_eq!(done(Suspends, 8, false), [false; 2]);
+    assert_eq!(done(Blocks::<_, 0>(Alone), 8, false), [true; 3]);
+    assert_eq!(done(Blocks::<_, 0>(Alone), 8, true), [false, true, true], "what is sent does not stay in place");
+    assert_eq!(done(Blocks::<_, 0>(Alone), 4 << 20, false), [false; 3], "it is long");
+    assert_eq!(done(Suspends, 8, false), [false; 3]);
 }
