@@ -1,5 +1,5 @@
 //! Calls on plain data, blocking and nonblocking ones. What they do is one future of the operation alone, on the caller's stack or in one piece of memory,
-//! instead of one within the other for each branch that a call may take.
+//! instead of one within the other for each branch that a call may take; or, of some short ones that block, a plain function.
 
 mod blocking_only;
 mod reduction;
