@@ -32,7 +32,7 @@ const SAMPLES: u32 = 4;
 const FIRST: u64 = 2 << 20;
 const LONGEST: u64 = 128 << 20;
 
-/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in a row before it forgets for how long it decided last, and each time that it [turns out](Pace::doubt) to be wrong halves that: what was written past the caches, and has left those of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round 2 MiB, and a bit.
+/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in a row before it forgets for how long it decided last: what was written past the caches, and has left those of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round 2 MiB, and a bit. (Where it turns out to have been wrong it decides for [less](Pace::doubt) next time.)
 const FAST: u32 = 40;
 
 /// Of so many results one is made elsewhere and written, to see how long that takes.
@@ -127,18 +127,12 @@ impl Pace {
             Way::Past
         } else if self.held.load(Relaxed) > 0 {
             Way::Cached
-        } else if self.is_past(now) {
+        } else if (1..=LONGEST).contains(&self.until.load(Relaxed).wrapping_sub(now)) {
+            // Not for ever where the counter has been set back.
             Way::Past
         } else {
             Way::Noted(now)
         }
-    }
-
-    /// Whether it has decided to write past the caches, for a time that is not over.
-    #[inline(always)]
-    pub fn is_past(&self, now: u64) -> bool {
-        // Not for ever where the counter has been set back.
-        (1..=LONGEST).contains(&self.until.load(Relaxed).wrapping_sub(now))
     }
 
     /// Says who writes next, by some number but 0.
