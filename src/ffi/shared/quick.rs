@@ -197,12 +197,8 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         // SAFETY: significant, so live by the caller's promise.
         let data = unsafe { self.stream(&call.recv) }?;
         let (root, zero_copy) = (call.root as usize, self.zero_copy(Some(data.len()), |from| from.bcast));
-        go!(
-            self,
-            data.len(),
-            |turn| op::bcast::bcast_now(turn, root, &data, zero_copy),
-            else op::bcast::bcast(turn, root, &data, zero_copy)
-        )
+        go!(self, data.len(), |turn| op::bcast::bcast_now(turn, root, &data, zero_copy),
+            else op::bcast::bcast(turn, root, &data, zero_copy))
     }
 
     /// Gather.
