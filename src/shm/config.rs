@@ -11,7 +11,7 @@ pub(super) const MAX_SETS: usize = 8;
 /// Lines where up to 32 processes take turns on the cores: who has a core goes on for as many operations as it can, before the others have their turns. In a loop of short
 /// broadcasts of four ranks on two cores that takes 0.35 instead of 0.6 µs for each; where each has a core it gains nothing, and spreads what is written over more
 /// cache lines and pages.
-const CROWDED_LINES: usize = LINES;
+const CROWDED_LINES: u32 = LINES as u32;
 /// Short slots there: what is written lies in fewer pages and cache lines, which who has just got a core finds in its caches sooner. For what fits a small slot a writer may be ahead by as many operations as
 /// there are lines, since there it matters most.
 const CROWDED_SHORTS: u8 = 4;
@@ -28,6 +28,9 @@ const CROWDED_BYPASS: usize = 8 << 20;
 /// Bytes of the sets of a queue whose slots [rotate](Config::rotates): twice the second cache of a Zen 4, and four times that of a Zen 2 or 3. Two threads on two cores that share the third cache, each with 1 MiB of second cache, through as much memory one after the other: up to 512 KiB
 /// the writer needs 18 to 19 ticks for a line, through 1 MiB 9 to 13, through 2 MiB 4 to 6, and the reader 4 in any case. Where they do not share it, 73 and 66 (there writes [go past](crate::shm::copy::pace) the caches).
 const ROTATING_QUEUE: usize = 2 << 20;
+/// Up to so many bytes what is short lies in short slots where others rotate: there lines come back to the writer while it has [time](crate::shm::turn::trail). Between two members on two cores of a Zen 4, in loops of one operation, 4 KiB took 0.3 of the time that they take
+/// there, and 2 KiB 0.7; but 512 bytes and 1 KiB as much, and, among other calls, 256 bytes 1.1 times as much.
+const STILL: u32 = 1024;
 /// What a process may use of the node's memory, at least, where slots rotate: eight such queues.
 pub const ROTATING_SHARE: u64 = 8 * ROTATING_QUEUE as u64;
 /// Up to so many members slots rotate: their queues take a part of the third cache that they share, and of the limit for the node. (With two it was measured.)
@@ -51,7 +54,9 @@ pub enum Cores {
 #[repr(C)]
 pub struct Config {
     /// Lines in use: a power of two from 8 up to [`LINES`].
-    pub lines: usize,
+    pub lines: u32,
+    /// Where slots [rotate](Config::rotates) what is short rotates with them if it has more than so many bytes; made [`short`](Config::short) elsewhere, and where a fragment is shorter than a short slot.
+    pub still: u32,
     /// How to wait.
     pub waiting: Waiting,
     /// The longest contents of a short slot, up to [`SHORT`]; made a multiple of 64. 0: there are none.
@@ -99,7 +104,8 @@ impl Default for Config {
             fragment: 16384,
             fragments: 32,
             sets: 2,
-            lines: MAX_SETS,
+            lines: MAX_SETS as u32,
+            still: STILL,
             short: SHORT,
             whole: 64 << 10,
             whole_gathered: 64 << 10,
@@ -123,7 +129,7 @@ impl Config {
     /// Where in a queue short slots begin: behind the small ones.
     #[inline(always)]
     pub(super) fn shorts_at(&self) -> usize {
-        self.lines * usize::from(self.small)
+        self.lines as usize * usize::from(self.small)
     }
 
     /// Where in a queue sets begin.

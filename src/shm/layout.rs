@@ -89,8 +89,8 @@ pub fn share(room: usize, members: usize, align: usize) -> usize {
 
 /// Which line is that of operation `op`, where so many are in use: a power of two.
 #[inline(always)]
-pub fn line_of(op: u32, lines: usize) -> u32 {
-    op & (lines as u32 - 1) & (LINES as u32 - 1)
+pub fn line_of(op: u32, lines: u32) -> u32 {
+    op & (lines - 1) & (LINES as u32 - 1)
 }
 
 /// What of a stream is leased when it is first needed.

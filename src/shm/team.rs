@@ -88,7 +88,8 @@ impl Team {
         let each = power((config.fragments / sets).clamp(1, MAX_FRAGMENTS));
         let fragment = config.fragment.max(LEAST_SHARE * size).next_multiple_of(64);
         let short = config.short.min(SHORT).next_multiple_of(64);
-        let lines = power(config.lines.clamp(MAX_SETS, LINES));
+        let lines = power((config.lines as usize).clamp(MAX_SETS, LINES));
+        let rotates = config.rotates && !config.waiting.crowded;
         let most_whole = if config.waiting.crowded { short.max(each * fragment) } else { short };
         let whole = |limit: u32| (limit as usize).clamp(short, most_whole) as u32;
         let config = Config {
@@ -97,11 +98,12 @@ impl Team {
             fragment,
             fragments: each * sets,
             sets: sets as u8,
-            lines,
+            lines: lines as u32,
             shorts: power(usize::from(config.shorts).clamp(sets, lines)) as u8,
             small: if config.waiting.crowded && short.is_multiple_of(512) { short as u16 / 8 } else { 0 },
             short,
-            rotates: config.rotates && !config.waiting.crowded,
+            still: if rotates && fragment >= short { config.still.min(short as u32) } else { short as u32 },
+            rotates,
             ..config
         };
         let may_sleep = config.waiting.may_sleep() && size > 1;

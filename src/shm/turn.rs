@@ -3,7 +3,7 @@
 //! Operation n of a stream uses each member's line and small slot n % l, short slot n % s and set n % w; or, where processes take turns on the cores, [the last set or the next one](slots). A member may write
 //! * its line and its small slot when all others are through with operation n − l: their `read` is at least (n − l + 1, 0);
 //! * its short slot when they are through with operation n − s, those then being free as well, as s ≤ l;
-//! * its set (slots, or a message [as a whole](crate::shm::config::Config::whole)) when all others are through with operation n − w: their `read` is at least (n − w + 1, 0); or, if it has gone on in [other sets](rotation) since, through with the operation in which it did. As w ≤ s ≤ l, all else is free too.
+//! * its set (slots, or a message [as a whole](crate::shm::config::Config::whole), or a short one that [rotates](crate::shm::config::Config::still)) when all others are through with operation n − w: their `read` is at least (n − w + 1, 0); or, if it has gone on in [other sets](rotation) since, through with the operation in which it did. As w ≤ s ≤ l, all else is free too.
 //!
 //! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
 //! a step is, the operation says.
@@ -206,7 +206,7 @@ mod tests {
         }
         let now = rounds.wrapping_mul(1 << 28);
         // One runs ahead: its line is not free when the others have yet to read it.
-        (0..config.lines as u32).for_each(|n| pass(&teams[0], now + 1 + n));
+        (0..config.lines).for_each(|n| pass(&teams[0], now + 1 + n));
         let ahead = turn(&teams[0]);
         assert!(poll(ahead.line_free()).is_pending(), "{now:#x}");
         ahead.finish();

@@ -173,6 +173,17 @@ fn a_set_that_was_gone_on_in_is_used_again_only_when_it_has_been_read() {
     }
 }
 
+#[test]
+fn what_is_short_and_rotates_lies_where_something_was_that_has_been_read() {
+    let config = Config { rotates: true, short: 128, still: 64, ..config(2, 2, Mode::Yield) };
+    model(needs(&config, 2, true), config, 1, |team| {
+        bcast(team, 0, 5, 100);
+        bcast(team, 1, 6, 100);
+        // In the set of the first.
+        bcast(team, 0, 7, 100);
+    });
+}
+
 fn alltoall(team: &Team, len: usize) {
     let block = |from: usize, to: usize| vec![(1 + 2 * from + to) as u8; len];
     let out = SimBlocks::run(&[0, 1].map(|to| block(team.me(), to)));

@@ -89,6 +89,8 @@ pub(super) struct Rooms {
     line: usize,
     small: usize,
     slot: usize,
+    /// What is longer than this does not lie [still](Config::still), although it is short: between two members, none of which has anything else in its set.
+    still: usize,
     /// The longest block that is short.
     most: usize,
 }
@@ -116,7 +118,8 @@ impl Rooms {
         let [line, slot] = team.short_shares();
         // A small slot is an eighth of a short one.
         let small = if team.config().small > 0 { slot / 8 / SHARE_ALIGN * SHARE_ALIGN } else { 0 };
-        Rooms { writer, line, small, slot, most: slot.min(limit.saturating_sub(1)).max(line) }
+        let still = if team.size() == 2 { team.config().still as usize } else { usize::MAX };
+        Rooms { writer, line, small, slot, still, most: slot.min(limit.saturating_sub(1)).max(line) }
     }
 
     /// Whether a block of `len` bytes is short.
@@ -131,8 +134,11 @@ impl Rooms {
         if len <= self.line {
             return Place { rooms: turn.lines(), each: self.line };
         }
-        let is_small = len <= self.small;
-        Place { rooms: turn.slots(is_small), each: if is_small { self.small } else { self.slot } }
+        match len {
+            _ if len <= self.small => Place { rooms: turn.small_slots(), each: self.small },
+            _ if len <= self.still => Place { rooms: turn.short_slots(), each: self.slot },
+            _ => Place { rooms: turn.rotated_slots(), each: self.slot },
+        }
     }
 
     /// Whether the blocks of all these members are short.
@@ -141,10 +147,14 @@ impl Rooms {
         all_lengths(blocks, members, |len| self.hold(len))
     }
 
-    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what short blocks want, the longest of which has so many bytes: the line, and with it the small slot, or the short slot too.
+    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what short blocks want, the longest of which has so many bytes: the line, and with it the small slot, or the short slot too, or the set.
     #[inline(always)]
     pub fn want(&self, longest: usize) -> usize {
-        if longest <= self.small.max(self.line) { LINE } else { SHORTEST }
+        match longest {
+            _ if longest <= self.small.max(self.line) => LINE,
+            _ if longest <= self.still => SHORTEST,
+            _ => longest,
+        }
     }
 
     /// Where the block of `len` bytes for `member` is.

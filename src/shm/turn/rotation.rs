@@ -3,13 +3,15 @@
 //! A line that another core holds because it has read it comes back slowly to who writes it, also where both share a cache beyond their own. So slots do not lie where those of the latest operations lay, but where others have not read for so long that their own caches have
 //! lost it.
 //!
-//! Operation n uses set n % w, as all do. But its slots begin at another fragment of that than those of operation n − w did, and lie side by side, as long as they need to be. And between two members what does not fit the slots of a set at once goes on in the following sets, instead of in the same slots again: step k is in
+//! Operation n uses set n % w, as all do. But its slots begin at another fragment of that than those of operation n − w did, and lie side by side, as long as they need to be. There lies what is short, too, but not so short that it lies [still](crate::shm::config::Config::still). And between two members what does not fit the slots of a set at once goes on in the following sets, instead of in the same slots again: step k is in
 //! set (n + 5 (k / d)) % w, for d slots. Who writes step d or a later one knows that the other has read a step of this operation, or has published one, and so is through with all earlier ones, whose sets these are. But afterwards it must not begin to write one of these sets in a later operation, which has
 //! it by its number, before the other is through with operation n. Among more members that would not do: who has read the slot that is needed need not be the one that is still reading another set.
 
 use super::View;
-use crate::shm::layout::{line_word, reached, word};
+use super::slots::set_of;
+use crate::shm::layout::{SHORT, line_word, reached, word};
 use crate::shm::memory::Member;
+use crate::shm::team::Config;
 use crate::sync::shared::Ordering;
 
 /// So many fragments further on than those of the operation before in the same set its slots begin: odd, so that they come to each fragment; and a bit less than half of the built-in sets, so that they seldom begin among those of the operation before.
@@ -20,6 +22,34 @@ const STRIDE: usize = 7;
 const SET_STRIDE: usize = 5;
 
 impl View<'_> {
+    /// Whether what is at byte `at` of a queue rotates.
+    #[inline(always)]
+    pub(super) fn is_rotated(&self, at: usize) -> bool {
+        let config = self.team.config();
+        config.rotates && at >= config.sets_at()
+    }
+
+    /// Where in its set the slots of this operation begin. Each time that they have come round, in another short message's place of the fragment: first half a fragment further on, so that two pieces do not lie among those of the time before.
+    #[inline(always)]
+    fn rotated_begin(&self) -> usize {
+        let &Config { fragment, sets, .. } = self.team.config();
+        let fragments = self.fragments();
+        // Both are powers of two.
+        let in_set = self.op as usize >> sets.ilog2();
+        let (first, time) = ((in_set * STRIDE) & (fragments - 1), in_set >> fragments.ilog2());
+        let half = 1 << fragment.ilog2() >> 1;
+        let places = (2 * half - 1) & !(SHORT - 1);
+        first * fragment + ((time * half + time / 2 * SHORT) & places)
+    }
+
+    /// Where in a queue what is short lies that does not lie [still](crate::shm::config::Config::still): within a fragment.
+    #[inline(always)]
+    pub(super) fn rotated_short_at(&self) -> usize {
+        let config = self.team.config();
+        let set = set_of(self.op, config.sets);
+        config.sets_at() + set * self.fragments() * config.fragment + self.rotated_begin()
+    }
+
     /// Where a member's slot of `step` is, from the beginning of its sets on, if none of its steps in this operation has more than `bytes`.
     #[inline(never)]
     pub(super) fn rotated(&self, member: Member, step: usize, bytes: usize) -> usize {
@@ -32,8 +62,7 @@ impl View<'_> {
             self.stream.beyond.store(self.op, Ordering::Relaxed);
         }
         let set = (op + sets_before * SET_STRIDE) & (sets - 1);
-        let first = ((op / sets * STRIDE) & (fragments - 1)) * fragment / pitch;
-        let place = (first + step % depth) % (fragments * fragment / pitch);
+        let place = (self.rotated_begin() / pitch + step % depth) % (fragments * fragment / pitch);
         set * fragments * fragment + place * pitch
     }
 
@@ -68,6 +97,7 @@ impl View<'_> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use crate::shm::layout::SHORT;
     use crate::shm::team::{Config, Team};
     use crate::shm::turn::Turn;
     use crate::shm::turn::slots::tests::opened;
@@ -153,6 +183,59 @@ mod tests {
             }
             assert!(lines.iter().all(|&line| line), "{bytes}: {}", lines.iter().filter(|&&line| line).count());
         }
+    }
+
+    /// Where in the queue what is short lies that rotates, in the next operation.
+    fn short_place(teams: &[Team], bytes: usize) -> Range<usize> {
+        let turn = turn(&teams[0]);
+        let at = turn.room(1, bytes) as usize - turn.queue(1) as usize;
+        turn.finish();
+        at..at + bytes
+    }
+
+    #[test]
+    fn what_is_short_comes_to_the_whole_queue() {
+        for (fragment, times) in [(16384, 4), (8192, 2), (4096, 1)] {
+            let config = Config { fragment, fragments: 128, sets: 8, rotates: true, ..Config::default() };
+            let teams = opened(2, Config { first_op: u32::MAX - 200, ..config });
+            let begin = teams[0].config().sets_at();
+            let places: Vec<_> = (0..2 * 128 * times).map(|_| short_place(&teams, SHORT).start - begin).collect();
+            let mut seen = vec![0; 128 * times];
+            places.iter().for_each(|at| seen[at / SHORT] += 1);
+            assert!(places.iter().all(|at| at % SHORT == 0) && seen.iter().all(|&n| n > 0), "{fragment}: {seen:?}");
+            // The piece after it is not where one was the time before.
+            let apart = |of: &[usize]| (of[0] + SHORT) / fragment == of[0] / fragment && of[0] + SHORT == of[128];
+            assert!(times < 4 || !places.windows(129).skip(208).take(128).any(apart), "{fragment}");
+        }
+    }
+
+    #[test]
+    fn what_is_short_lies_within_its_set() {
+        for (fragment, short, still) in [(256, 200, 64), (4096, SHORT, 1024), (6000, SHORT, 0), (24576, SHORT, 1024)] {
+            let config = Config { fragment, short, still, fragments: 16, sets: 4, rotates: true, ..Config::default() };
+            let teams = opened(2, config);
+            let (set, bytes) = (teams[0].config().fragment * 4, teams[0].config().short);
+            for op in 2..200 {
+                let at = short_place(&teams, bytes).start - teams[0].config().sets_at();
+                assert_eq!([at / set, (at + bytes - 1) / set], [op % 4; 2], "{fragment}, {op}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_still_is_in_short_slots() {
+        let slots = |config: Config| {
+            let teams = opened(2, Config { fragment: 4096, fragments: 16, ..config });
+            let begin = teams[0].config().sets_at();
+            [64, 1024, 1025, 4096].map(|bytes| short_place(&teams, bytes).end <= begin)
+        };
+        let rotates = Config { rotates: true, ..Config::default() };
+        assert_eq!(slots(rotates), [true, true, false, false]);
+        assert_eq!(slots(Config { still: 4096, ..rotates }), [true; 4]);
+        assert_eq!(slots(Config::default()), [true; 4]);
+        // A fragment that is shorter than a short slot has no room for it.
+        let teams = opened(2, Config { fragment: 2048, fragments: 16, ..rotates });
+        assert!(short_place(&teams, 4096).end <= teams[0].config().sets_at());
     }
 
     #[test]

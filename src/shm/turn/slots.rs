@@ -78,10 +78,22 @@ impl<'t> View<'t> {
         FirstSteps { words, target: line_word(self.op, 1, 0) }
     }
 
-    /// The small slots, or else the short ones, which lie in queues.
+    /// The small slots, which lie in queues.
     #[inline(always)]
-    pub fn slots(&self, small: bool) -> Alike<'t> {
-        Alike { begin: self.queues(), at: if small { self.small_at() } else { self.short_at() } }
+    pub fn small_slots(&self) -> Alike<'t> {
+        Alike { begin: self.queues(), at: self.small_at() }
+    }
+
+    /// The short ones.
+    #[inline(always)]
+    pub fn short_slots(&self) -> Alike<'t> {
+        Alike { begin: self.queues(), at: self.short_at() }
+    }
+
+    /// Those that [rotate](super::rotation), of what does not lie [still](Config::still).
+    #[inline(always)]
+    pub fn rotated_slots(&self) -> Alike<'t> {
+        Alike { begin: self.queues(), at: self.rotated_short_at() }
     }
 
     /// All members' queues.
@@ -132,13 +144,14 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its small or its short slot, or [as a whole](Config::whole) in its set.
+    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its small or its short slot, or, where short ones do not lie [still](Config::still) or it travels [as a whole](Config::whole), in its set.
     #[inline(always)]
     pub fn room(&self, member: Member, len: usize) -> *mut u8 {
         match len {
             ..=LINE => self.payload(member),
             _ if len <= usize::from(self.team.config().small) => self.small(member),
-            _ if len <= self.team.config().short => self.short(member),
+            _ if len <= self.team.config().still as usize => self.short(member),
+            _ if len <= self.team.config().short => self.rotated_slots().of(member),
             _ => self.slot(member, 0),
         }
     }
@@ -149,8 +162,8 @@ impl<'t> View<'t> {
     pub fn room_taken(&self, len: usize) -> Option<impl Future<Output = Result<()>> + use<'_>> {
         let config = self.team.config();
         let (rooms, wants_set) = match len {
-            _ if len <= LINE.max(usize::from(config.small)) => (config.lines, false),
-            _ if len <= config.short => (usize::from(config.shorts), false),
+            _ if len <= LINE.max(usize::from(config.small)) => (config.lines as usize, false),
+            _ if len <= config.still as usize => (usize::from(config.shorts), false),
             _ => (config.sets.into(), true),
         };
         let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
@@ -237,7 +250,10 @@ impl<'t> View<'t> {
             && let Some(queues) = self.queues
             && !copy::goes_past(len)
         {
-            queues.trail.note((at as usize).wrapping_sub(queues.at[self.me()].0 as usize), len);
+            let at = (at as usize).wrapping_sub(queues.at[self.me()].0 as usize);
+            if !self.is_rotated(at) {
+                queues.trail.note(at, len);
+            }
         }
         at
     }

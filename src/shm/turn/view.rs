@@ -146,7 +146,7 @@ impl<'t> View<'t> {
     /// What the word of the caller's line was before this operation, at most.
     #[inline(always)]
     fn line_before(&self) -> u64 {
-        word(self.op.wrapping_sub(self.team.config().lines as u32), u32::MAX)
+        word(self.op.wrapping_sub(self.team.config().lines), u32::MAX)
     }
 
     /// Who reads what the caller writes for a member alone, in a blocking call: only these tell on which core members run.
