@@ -178,7 +178,7 @@ fn what_is_short_and_rotates_lies_where_something_was_that_has_been_read() {
     let config = Config { rotates: true, short: 128, still: 64, ..config(2, 2, Mode::Yield) };
     model(needs(&config, 2, true), config, 1, |team| {
         bcast(team, 0, 5, 100);
-        bcast(team, 1, 6, 100);
+        bcast(team, 0, 6, 100);
         // In the set of the first.
         bcast(team, 0, 7, 100);
     });
