@@ -31,6 +31,8 @@ set kept too long       | src/shm/turn/slots.rs  | a_set_holds_another_whole_mes
 set not told            | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/line_word(self.op, step, self.stream.set.load(Ordering::Relaxed))/line_word(self.op, step, 0)/
 short slot not awaited  | src/shm/turn/slots.rs  | a_short_slot_is_used_again_only_when_all_have_read_it | s/(usize::from(config.shorts), false),/(config.lines as usize, false),/
 rotating not awaited    | src/shm/turn/slots.rs  | what_is_short_and_rotates_lies_where_something_was_that_has_been_read | s/config.still as usize => (usize/config.short => (usize/
+rotating goes before    | src/shm/turn/slots.rs  | what_is_short_and_rotates_waits_for_a_set_that_was_gone_on_in | s/if wants_set \&\& config.rotates {/if wants_set \&\& config.rotates \&\& len > config.short {/
+exchange goes before    | src/shm/op/block.rs    | a_set_holds_another_short_exchange_only_when_all_have_read_it | s/_ => longest,/_ => SHORTEST,/
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/=> SHORTEST,/=> LINE,/
 piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/read(reader, before + 1)/read(reader, before)/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//

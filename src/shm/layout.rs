@@ -13,7 +13,7 @@ use std::mem::offset_of;
 
 /// Bytes that travel in the cache line of their flag.
 pub const LINE: usize = 56;
-/// Bytes of a short slot. There are [several](super::config::Config::shorts), before the fragments of a queue, so that the owner seldom has to look how far
+/// Bytes of a short slot. There are [several](super::config::Config::shorts), before the fragments of a queue (or, where slots rotate, places among those for what does not lie [still](super::config::Config::still)), so that the owner seldom has to look how far
 /// the readers are: each such look costs as much as the message takes.
 pub const SHORT: usize = 4096;
 /// Lines of a member in a stream. A team uses the first of them, [as many](super::config::Config::lines) as operations of which a writer may be ahead of the slowest

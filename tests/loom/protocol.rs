@@ -184,6 +184,25 @@ fn what_is_short_and_rotates_lies_where_something_was_that_has_been_read() {
     });
 }
 
+#[test]
+fn what_is_short_and_rotates_waits_for_a_set_that_was_gone_on_in() {
+    let config = Config { rotates: true, short: 128, still: 64, ..config(2, 2, Mode::Yield) };
+    model(needs(&config, 2, true), config, 1, |team| {
+        // The last step is in the set of the next operation.
+        bcast(team, 0, 5, 456);
+        bcast(team, 0, 6, 100);
+    });
+}
+
+#[test]
+fn a_set_holds_another_short_exchange_only_when_all_have_read_it() {
+    let config = Config { rotates: true, fragment: 640, short: 640, still: 576, ..config(1, 1, Mode::Yield) };
+    model(needs(&config, 2, true), config, 1, |team| {
+        alltoall(team, 600);
+        alltoall(team, 600);
+    });
+}
+
 fn alltoall(team: &Team, len: usize) {
     let block = |from: usize, to: usize| vec![(1 + 2 * from + to) as u8; len];
     let out = SimBlocks::run(&[0, 1].map(|to| block(team.me(), to)));

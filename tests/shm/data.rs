@@ -97,8 +97,18 @@ pub fn elements(data: &mut Vec<u8>, size: usize) -> Span {
     Span::new(data.as_mut_ptr(), data.len() / size, size as isize)
 }
 
-/// Settings that depend on the seed: tiny fragments, so that there are many rounds, and numbers near their wrap-around.
+/// Settings that depend on the seed: tiny fragments, so that there are many rounds, or at times longer ones, in which what is short rotates; and numbers near their wrap-around.
 pub fn config(rng: &mut Rng) -> Config {
+    let config = tiny(rng);
+    if rng.chance(192) {
+        return config;
+    }
+    let (fragment, still) = ([1024, 4096, 12352][rng.below(3)], [600, 1024][rng.below(2)]);
+    let waiting = Waiting { crowded: false, ..config.waiting };
+    Config { fragment, short: fragment.min(4096), still, rotates: true, waiting, ..config }
+}
+
+fn tiny(rng: &mut Rng) -> Config {
     let waiting = Waiting { mode: Mode::Block, crowded: rng.chance(128), yields: false, spin: 1 + rng.below(2) as u32 };
     let sets = [1, 2, 2, 4, 8][rng.below(5)];
     Config {

@@ -51,12 +51,13 @@ const LONG: usize = if cfg!(miri) { 300 } else { 1500 };
 
 /// Bytes, of which there are often few.
 fn length(rng: &mut Rng) -> usize {
-    match rng.below(6) {
+    match rng.below(7) {
         0 => rng.below(3),
         1 => 50 + rng.below(14),
         2 => rng.below(200),
         3 => 64 * rng.below(LONG / 75),
         4 => rng.below(LONG),
+        5 => rng.below(3 * LONG),
         _ => 8,
     }
 }

@@ -81,7 +81,7 @@ impl Shares {
 /// A length that no small slot has room for, as if it were that of a message in a short one.
 const SHORTEST: usize = SHORT / 8 + 1;
 
-/// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the small slot, or of the short one.
+/// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the small slot, or of the short one (or, between two, of what [rotates](Config::still) instead).
 #[derive(Clone, Copy)]
 pub(super) struct Rooms {
     writer: Member,

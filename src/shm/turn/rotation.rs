@@ -3,7 +3,7 @@
 //! A line that another core holds because it has read it comes back slowly to who writes it, also where both share a cache beyond their own. So slots do not lie where those of the latest operations lay, but where others have not read for so long that their own caches have
 //! lost it.
 //!
-//! Operation n uses set n % w, as all do. But its slots begin at another fragment of that than those of operation n − w did, and lie side by side, as long as they need to be. There lies what is short, too, but not so short that it lies [still](crate::shm::config::Config::still). And between two members what does not fit the slots of a set at once goes on in the following sets, instead of in the same slots again: step k is in
+//! Operation n uses set n % w, as all do. But its slots begin at another fragment of that than those of operation n − w did, and fill that, as long as they need to be, and the following ones. There lies what is short, too, but not so short that it lies [still](crate::shm::config::Config::still). And between two members what does not fit the slots of a set at once goes on in the following sets, instead of in the same slots again: step k is in
 //! set (n + 5 (k / d)) % w, for d slots. Who writes step d or a later one knows that the other has read a step of this operation, or has published one, and so is through with all earlier ones, whose sets these are. But afterwards it must not begin to write one of these sets in a later operation, which has
 //! it by its number, before the other is through with operation n. Among more members that would not do: who has read the slot that is needed need not be the one that is still reading another set.
 
@@ -11,7 +11,6 @@ use super::View;
 use super::slots::set_of;
 use crate::shm::layout::{SHORT, line_word, reached, word};
 use crate::shm::memory::Member;
-use crate::shm::team::Config;
 use crate::sync::shared::Ordering;
 
 /// So many fragments further on than those of the operation before in the same set its slots begin: odd, so that they come to each fragment; and a bit less than half of the built-in sets, so that they seldom begin among those of the operation before.
@@ -29,25 +28,29 @@ impl View<'_> {
         config.rotates && at >= config.sets_at()
     }
 
-    /// Where in its set the slots of this operation begin. Each time that they have come round, in another short message's place of the fragment: first half a fragment further on, so that two pieces do not lie among those of the time before.
+    /// In which fragment of its set the slots of this operation begin, and how often they have come round to that before.
     #[inline(always)]
-    fn rotated_begin(&self) -> usize {
-        let &Config { fragment, sets, .. } = self.team.config();
+    fn rotated_begin(&self) -> (usize, usize) {
         let fragments = self.fragments();
         // Both are powers of two.
-        let in_set = self.op as usize >> sets.ilog2();
-        let (first, time) = ((in_set * STRIDE) & (fragments - 1), in_set >> fragments.ilog2());
-        let half = 1 << fragment.ilog2() >> 1;
-        let places = (2 * half - 1) & !(SHORT - 1);
-        first * fragment + ((time * half + time / 2 * SHORT) & places)
+        let in_set = self.op as usize >> self.team.config().sets.ilog2();
+        ((in_set * STRIDE) & (fragments - 1), in_set >> fragments.ilog2())
     }
 
-    /// Where in a queue what is short lies that does not lie [still](crate::shm::config::Config::still): within a fragment.
+    /// Half a fragment, or less: a power of two.
+    #[inline(always)]
+    fn half(&self) -> usize {
+        1 << self.team.config().fragment.ilog2() >> 1
+    }
+
+    /// Where in a queue what is short lies that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in all.
     #[inline(always)]
     pub(super) fn rotated_short_at(&self) -> usize {
         let config = self.team.config();
-        let set = set_of(self.op, config.sets);
-        config.sets_at() + set * self.fragments() * config.fragment + self.rotated_begin()
+        let (first, times) = self.rotated_begin();
+        let half = self.half() & !(SHORT - 1);
+        let place = (times & 1) * half + (((times >> 1) * SHORT) & (half.max(SHORT) - 1));
+        config.sets_at() + (set_of(self.op, config.sets) * self.fragments() + first) * config.fragment + place
     }
 
     /// Where a member's slot of `step` is, from the beginning of its sets on, if none of its steps in this operation has more than `bytes`.
@@ -62,8 +65,12 @@ impl View<'_> {
             self.stream.beyond.store(self.op, Ordering::Relaxed);
         }
         let set = (op + sets_before * SET_STRIDE) & (sets - 1);
-        let place = (self.rotated_begin() / pitch + step % depth) % (fragments * fragment / pitch);
-        set * fragments * fragment + place * pitch
+        // A fragment is filled round about, each time from its other half on: what fills one comes round to all of it, what fills half of one to each half in turn.
+        let (first, times) = self.rotated_begin();
+        let (step, each) = (step & (depth - 1), (fragment << self.wide) / pitch);
+        let in_set = ((first >> self.wide) + step / each) & ((fragments >> self.wide) - 1);
+        let in_fragment = ((times & 1) * self.half() / pitch + step) % each;
+        set * fragments * fragment + in_set * (fragment << self.wide) + in_fragment * pitch
     }
 
     /// Where a member's set begins, all of which the caller uses as one.
@@ -203,15 +210,38 @@ mod tests {
             let mut seen = vec![0; 128 * times];
             places.iter().for_each(|at| seen[at / SHORT] += 1);
             assert!(places.iter().all(|at| at % SHORT == 0) && seen.iter().all(|&n| n > 0), "{fragment}: {seen:?}");
-            // The piece after it is not where one was the time before.
-            let apart = |of: &[usize]| (of[0] + SHORT) / fragment == of[0] / fragment && of[0] + SHORT == of[128];
-            assert!(times < 4 || !places.windows(129).skip(208).take(128).any(apart), "{fragment}");
+            // When it comes to a fragment again, it has been elsewhere there as often as there are other places.
+            for of in places.chunks(128 * times).flat_map(|all| (0..128).map(|i| &all[i..])) {
+                let mut of: Vec<_> = of.iter().step_by(128).collect();
+                of.sort_unstable();
+                of.dedup();
+                assert_eq!(of.len(), times, "{fragment}");
+            }
+        }
+    }
+
+    #[test]
+    fn halves_of_a_fragment_take_turns() {
+        let teams = members(2, 128, 8, 1);
+        let mut latest = vec![usize::MAX; 128];
+        for _ in 0..512 {
+            let turn = turn(&teams[0]);
+            let at: Vec<_> =
+                (0..4).map(|step| place(&turn, step, FRAGMENT / 4).start - teams[0].config().sets_at()).collect();
+            turn.finish();
+            let fragment = at[0] / FRAGMENT;
+            assert!(at.iter().all(|at| at / FRAGMENT == fragment), "{at:?}");
+            assert!([0, FRAGMENT / 2].contains(&(at[0] % FRAGMENT)) && at[0] != latest[fragment], "{at:?}");
+            assert_eq!([(at[0] + FRAGMENT / 4), (at[2] + FRAGMENT / 4)], [at[1], at[3]]);
+            latest[fragment] = at[0];
         }
     }
 
     #[test]
     fn what_is_short_lies_within_its_set() {
-        for (fragment, short, still) in [(256, 200, 64), (4096, SHORT, 1024), (6000, SHORT, 0), (24576, SHORT, 1024)] {
+        for (fragment, short, still) in
+            [(256, 200, 64), (4096, SHORT, 1024), (6000, SHORT, 0), (12352, SHORT, 1024), (24576, SHORT, 1024)]
+        {
             let config = Config { fragment, short, still, fragments: 16, sets: 4, rotates: true, ..Config::default() };
             let teams = opened(2, config);
             let (set, bytes) = (teams[0].config().fragment * 4, teams[0].config().short);

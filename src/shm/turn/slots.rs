@@ -84,7 +84,7 @@ impl<'t> View<'t> {
         Alike { begin: self.queues(), at: self.small_at() }
     }
 
-    /// The short ones.
+    /// The short ones, for what lies [still](Config::still).
     #[inline(always)]
     pub fn short_slots(&self) -> Alike<'t> {
         Alike { begin: self.queues(), at: self.short_at() }
