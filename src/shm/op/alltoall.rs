@@ -17,7 +17,7 @@ use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::{Runs, Waits};
-use places::{Places, Room};
+use places::{Places, Placing, Room};
 use smallvec::SmallVec;
 
 /// Where what travels: [`Shares`] are those of the writer.
@@ -71,7 +71,7 @@ impl<'t> Plan<'t> {
         let rooms = self.rooms(0);
         match longest {
             0 => None,
-            _ if rooms.hold(longest) => Some(rooms.want(longest)),
+            _ if rooms.hold(longest) => Some(rooms.want(self.team, longest)),
             _ => Some(want_set(self.team.config(), out, peers.to())),
         }
     }
@@ -100,7 +100,7 @@ impl<'t> Plan<'t> {
     }
 }
 
-/// All blocks of the caller's travel in one round, and none stays in place; the others may see it otherwise. `$longest`: bytes of the longest that it sends; `$place`: where those of a length do, [`Places`]; `$on`, `$reach`: how to
+/// All blocks of the caller's travel in one round, and none stays in place; the others may see it otherwise. `$longest`: bytes of the longest that it sends; `$place`: where those of a length do, [`Placing`]; `$on`, `$reach`: how to
 /// wait for a future, and for one word. Ends the operation. A text for two functions, since what may be suspended lies in memory, which takes a call of the one that blocks some 100 of 900 instructions.
 macro_rules! exchange_once {
     ($turn:ident, $plan:ident, $longest:ident, $place:expr, $peers:ident, $out:ident, $into:ident, |$wait:ident| $on:expr, |$late:ident| $reach:expr) => {{
@@ -109,10 +109,10 @@ macro_rules! exchange_once {
             if let Some($wait) = $turn.room_taken(want) {
                 $on?;
             }
-            let of_all = $out.each().map(place);
+            let of_all = place.of_all($out.each());
             for member in $peers.to() {
                 let (block, len) = (Block::new($out, member), $out.len(member));
-                let place = of_all.unwrap_or_else(|| place(len));
+                let place = place.of(of_all, len);
                 let to = place.at(&$turn, me, member);
                 place.begin(to);
                 // SAFETY: free, and a share holds so much.
@@ -122,7 +122,7 @@ macro_rules! exchange_once {
         }
         // The others have something to read meanwhile.
         transfer(&Block::new($out, me), &Block::new($into, me))?;
-        let (of_all, first) = ($into.each().map(place), $turn.first_steps());
+        let (of_all, first) = (place.of_all($into.each()), $turn.first_steps());
         let mut met = 1;
         for member in $peers.from() {
             let (block, len) = (Block::new($into, member), $into.len(member));
@@ -130,7 +130,7 @@ macro_rules! exchange_once {
                 continue;
             }
             met += 1;
-            let place = of_all.unwrap_or_else(|| place(len));
+            let place = place.of(of_all, len);
             if !first.has(member)
                 && let Some($late) = $turn.wrote_at(member, place.at(&$turn, member, me), len).late()
             {
@@ -177,17 +177,9 @@ fn short_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
 ) -> Result<()> {
     let rooms = plan.rooms(0);
-    exchange_once!(
-        turn,
-        plan,
-        longest,
-        |len| rooms.place(&turn, len),
-        peers,
-        out,
-        into,
-        |wait| runs.run(move || wait),
-        |late| { runs.reach(late) }
-    )
+    exchange_once!(turn, plan, longest, (rooms, &turn), peers, out, into, |wait| runs.run(move || wait), |late| {
+        runs.reach(late)
+    })
 }
 
 /// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of `into` are sent; then
@@ -228,8 +220,7 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         if !(all_short || (turn.shares_cores() && plan.in_one_round(peers, out, into))) {
             return waits.long(move || exchange(turn, plan, peers, out, into, true)).await;
         }
-        let view = &turn;
-        let place = move |len| plan.room(view, len);
+        let place = (plan, &turn);
         exchange_once!(turn, plan, longest, place, peers, out, into, |wait| waits.on(wait).await, |late| waits
             .reach(late)
             .await)
@@ -355,7 +346,7 @@ async fn send<O: Blocks + ?Sized>(
     if round > 0 || peers.to().any(|m| !plan.is_short(out.len(m))) {
         turn.slot_free(round).await?;
     } else {
-        turn.room_free(plan.rooms(me).want(longest(out, peers.to()))).await?;
+        turn.room_free(plan.rooms(me).want(plan.team, longest(out, peers.to()))).await?;
     }
     for member in peers.to() {
         let (block, len) = (Block::new(out, member), out.len(member));

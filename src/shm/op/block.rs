@@ -89,10 +89,14 @@ pub(super) struct Rooms {
     line: usize,
     small: usize,
     slot: usize,
-    /// What is longer than this does not lie [still](Config::still), although it is short: between two members, none of which has anything else in its set.
-    still: usize,
     /// The longest block that is short.
     most: usize,
+}
+
+/// Whether a short block of `len` bytes that is too long for other places lies in a short slot. Elsewhere it lies, as other short messages do that are not [still](Config::still), in its writer's set: between two members, who have nothing else there.
+#[inline(always)]
+fn is_still(team: &Team, len: usize) -> bool {
+    team.size() != 2 || len <= team.config().still as usize
 }
 
 /// Where short blocks of a length lie, whoever writes them.
@@ -118,8 +122,7 @@ impl Rooms {
         let [line, slot] = team.short_shares();
         // A small slot is an eighth of a short one.
         let small = if team.config().small > 0 { slot / 8 / SHARE_ALIGN * SHARE_ALIGN } else { 0 };
-        let still = if team.size() == 2 { team.config().still as usize } else { usize::MAX };
-        Rooms { writer, line, small, slot, still, most: slot.min(limit.saturating_sub(1)).max(line) }
+        Rooms { writer, line, small, slot, most: slot.min(limit.saturating_sub(1)).max(line) }
     }
 
     /// Whether a block of `len` bytes is short.
@@ -134,10 +137,12 @@ impl Rooms {
         if len <= self.line {
             return Place { rooms: turn.lines(), each: self.line };
         }
-        match len {
-            _ if len <= self.small => Place { rooms: turn.small_slots(), each: self.small },
-            _ if len <= self.still => Place { rooms: turn.short_slots(), each: self.slot },
-            _ => Place { rooms: turn.rotated_slots(), each: self.slot },
+        if len <= self.small {
+            return Place { rooms: turn.small_slots(), each: self.small };
+        }
+        Place {
+            rooms: if is_still(turn.team(), len) { turn.short_slots() } else { turn.rotated_slots() },
+            each: self.slot,
         }
     }
 
@@ -149,10 +154,10 @@ impl Rooms {
 
     /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what short blocks want, the longest of which has so many bytes: the line, and with it the small slot, or the short slot too, or the set.
     #[inline(always)]
-    pub fn want(&self, longest: usize) -> usize {
+    pub fn want(&self, team: &Team, longest: usize) -> usize {
         match longest {
             _ if longest <= self.small.max(self.line) => LINE,
-            _ if longest <= self.still => SHORTEST,
+            _ if is_still(team, longest) => SHORTEST,
             _ => longest,
         }
     }

@@ -71,7 +71,7 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
             return waits.long(move || send_long(turn, all, own, zero_copy)).await;
         }
         if turn.others().any(|m| all.len(m) > 0) {
-            if let Some(wait) = turn.room_taken(rooms.want(longest(all, turn.others()))) {
+            if let Some(wait) = turn.room_taken(rooms.want(turn.team(), longest(all, turn.others()))) {
                 waits.on(wait).await?;
             }
             for member in turn.others() {

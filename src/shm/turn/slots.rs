@@ -90,8 +90,8 @@ impl<'t> View<'t> {
         Alike { begin: self.queues(), at: self.short_at() }
     }
 
-    /// Those that [rotate](super::rotation), of what does not lie [still](Config::still).
-    #[inline(always)]
+    /// Those that [rotate](super::rotation), of what does not lie [still](Config::still). Not a part of what asks for rooms, which would become too long to be a part of operations: an Alltoall of 8 bytes took 100 of 690 instructions more.
+    #[inline(never)]
     pub fn rotated_slots(&self) -> Alike<'t> {
         Alike { begin: self.queues(), at: self.rotated_short_at() }
     }
