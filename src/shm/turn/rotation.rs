@@ -43,7 +43,7 @@ impl View<'_> {
         1 << self.team.config().fragment.ilog2() >> 1
     }
 
-    /// Where in a queue what is short lies that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in all.
+    /// Where in a queue what is short lies that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in as many as there are in the largest power of two.
     #[inline(always)]
     pub(super) fn rotated_short_at(&self) -> usize {
         let config = self.team.config();
@@ -65,12 +65,16 @@ impl View<'_> {
             self.stream.beyond.store(self.op, Ordering::Relaxed);
         }
         let set = (op + sets_before * SET_STRIDE) & (sets - 1);
-        // A fragment is filled round about, each time from its other half on: what fills one comes round to all of it, what fills half of one to each half in turn.
-        let (first, times) = self.rotated_begin();
-        let (step, each) = (step & (depth - 1), (fragment << self.wide) / pitch);
-        let in_set = ((first >> self.wide) + step / each) & ((fragments >> self.wide) - 1);
-        let in_fragment = ((times & 1) * self.half() / pitch + step) % each;
-        set * fragments * fragment + in_set * (fragment << self.wide) + in_fragment * pitch
+        let ((first, times), step, each) = (self.rotated_begin(), step & (depth - 1), fragment / pitch);
+        let in_set = if self.wide == 0 && each > 1 {
+            // A fragment is filled round about, each time from its other half on: what fills one comes round to all of it, what fills half of one to each half in turn.
+            let (further, place) = (step / each, ((times & 1) * self.half() / pitch + step) % each);
+            ((first + further) & (fragments - 1)) * fragment + place * pitch
+        } else {
+            // Side by side.
+            (first * fragment / pitch + step) % (fragments * fragment / pitch) * pitch
+        };
+        set * fragments * fragment + in_set
     }
 
     /// Where a member's set begins, all of which the caller uses as one.
@@ -138,20 +142,23 @@ mod tests {
     }
 
     #[test]
-    fn unread_steps_lie_apart_and_within_the_queue() {
+    fn unread_steps_lie_apart_and_within_their_sets() {
         for (count, fragments, sets, first_op) in
             [(2, 32, 2, 1), (2, 128, 8, u32::MAX - 20), (2, 8, 8, 1), (2, 4, 1, 1), (3, 32, 4, u32::MAX - 3)]
         {
             let teams = members(count, fragments, sets, first_op);
-            for round in 0..40 {
-                let bytes = [1, 64, 100, 200, 640, 700, FRAGMENT][round % 7];
+            let (begin, set) = (teams[0].config().sets_at(), fragments / usize::from(sets) * FRAGMENT);
+            for round in 0..160 {
                 let turn = turn(&teams[0]);
+                let turn = if round % 2 == 0 { turn } else { turn.widened() };
+                let bytes = [1, 64, 100, 200, 257, 640, 700, turn.fragment() / 15, turn.fragment()][round % 9];
                 let places: Vec<_> = (0..3 * fragments as u32).map(|step| place(&turn, step, bytes)).collect();
-                let end = teams[0].queue_bytes();
                 for (step, at) in places.iter().enumerate() {
                     let others = &places[step + 1..places.len().min(step + turn.depth() as usize)];
+                    let within =
+                        (at.start - begin) / set == (at.end - 1 - begin) / set && at.end <= teams[0].queue_bytes();
                     assert!(
-                        at.end <= end && others.iter().all(|other| !overlap(at, other)),
+                        within && others.iter().all(|other| !overlap(at, other)),
                         "{count}, {fragments}, {sets}, {bytes}, {step}"
                     );
                 }
@@ -177,18 +184,29 @@ mod tests {
 
     #[test]
     fn slots_come_to_the_whole_queue() {
-        for bytes in [FRAGMENT, FRAGMENT / 4] {
+        // Bytes of a slot, how many an operation has, and whether those are wide ones.
+        for (bytes, steps, wide) in [
+            (FRAGMENT, 4, false),
+            (FRAGMENT / 4, 4, false),
+            (FRAGMENT / 4, 2, false),
+            (640, 4, false),
+            (4096 / 15, 4, true),
+        ] {
             let teams = members(2, 128, 8, 1);
             let mut lines = vec![false; 128 * FRAGMENT / 64];
             let begin = teams[0].config().sets_at();
-            for _ in 0..128 {
+            for _ in 0..256 {
                 let turn = turn(&teams[0]);
-                for step in 0..4 {
+                let turn = if wide { turn.widened() } else { turn };
+                assert_eq!(turn.fragment() > FRAGMENT, wide);
+                for step in 0..steps {
                     place(&turn, step, bytes).for_each(|at| lines[(at - begin) / 64] = true);
                 }
                 turn.finish();
             }
-            assert!(lines.iter().all(|&line| line), "{bytes}: {}", lines.iter().filter(|&&line| line).count());
+            let used = lines.iter().filter(|&&line| line).count();
+            // What lies side by side leaves less than a slot at the end of each set.
+            assert!(used * 64 + 8 * bytes > 128 * FRAGMENT, "{bytes}, {steps}: {used}");
         }
     }
 

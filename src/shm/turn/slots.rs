@@ -118,7 +118,7 @@ impl<'t> View<'t> {
         self.slot_of(member, step, self.fragment())
     }
 
-    /// The same where all steps of the member's in this operation have `bytes` at most, up to a fragment: then slots that [rotate](super::rotation) lie side by side.
+    /// The same where all steps of the member's in this operation have `bytes` at most, up to a fragment: then slots that [rotate](super::rotation) lie side by side, or fill fragments.
     #[inline(always)]
     pub fn slot_of(&self, member: Member, step: u32, bytes: usize) -> *mut u8 {
         let (config, depth) = (self.team.config(), self.depth() as usize);
