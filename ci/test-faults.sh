@@ -350,11 +350,12 @@ for way in "$btl" "$btl cma=none" self,tcp; do
             "$mpiexec" --oversubscribe --mca mpi_yield_when_idle 1 --mca btl "${way% *}" -n 3 "$scratch/waits" --parts rendezvous
     done
 done
-# They take as long as the stop, so at the same time.
+# They take as long as the stop, so at the same time: each with a session folder of its own, as Open MPI 4 fails where two jobs make the same one at once ("mkdir: File exists").
 rm -f "$scratch"/tmp.*/verdict
 touch "$scratch/before"
 for wait in auto spin yield block; do
-    together=1 survive "a rank is stopped for 5 s, wait=$wait" '' OMPI_MCA_coll_rust_wait=$wait -- "${mpirun[@]}" -n 2 "$scratch/waits" --parts stop &
+    mkdir "$TMPDIR/$wait"
+    TMPDIR=$TMPDIR/$wait together=1 survive "a rank is stopped for 5 s, wait=$wait" '' OMPI_MCA_coll_rust_wait=$wait -- "${mpirun[@]}" -n 2 "$scratch/waits" --parts stop &
 done
 wait
 shopt -s nullglob
