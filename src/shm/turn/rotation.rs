@@ -43,7 +43,7 @@ impl View<'_> {
         1 << self.team.config().fragment.ilog2() >> 1
     }
 
-    /// Where in a queue what is short lies that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in as many as there are in the largest power of two.
+    /// Where in a queue what is short lies that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in all (of the largest power of two of bytes in the fragment).
     #[inline(always)]
     pub(super) fn rotated_short_at(&self) -> usize {
         let config = self.team.config();
