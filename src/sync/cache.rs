@@ -32,9 +32,17 @@ pub fn timed<T>(read: impl FnOnce() -> T) -> (T, Option<u64>) {
     (read(), None)
 }
 
+#[cfg(all(test, not(loom)))]
+thread_local! {
+    /// What this thread has asked for, to write it, since a test began to look.
+    pub static ASKED: std::cell::RefCell<Option<Vec<usize>>> = const { std::cell::RefCell::new(None) };
+}
+
 /// The line at `at` will be written soon: it should be in this core's cache, and in no other's.
 #[inline(always)]
 pub fn own(at: *const u8) {
+    #[cfg(all(test, not(loom)))]
+    ASKED.with_borrow_mut(|asked| asked.iter_mut().for_each(|lines| lines.push(at.addr())));
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     // SAFETY: a hint, which faults at no address; processors that do not know it do nothing.
     unsafe {

@@ -28,12 +28,12 @@ impl View<'_> {
         config.rotates && at >= config.sets_at()
     }
 
-    /// In which fragment of its set the slots of this operation begin, and how often they have come round to that before.
+    /// In which fragment of its set the slots of operation `op` begin, and how often they have come round to that before.
     #[inline(always)]
-    fn rotated_begin(&self) -> (usize, usize) {
+    fn rotated_begin(&self, op: u32) -> (usize, usize) {
         let fragments = self.fragments();
         // Both are powers of two.
-        let in_set = self.op as usize >> self.team.config().sets.ilog2();
+        let in_set = op as usize >> self.team.config().sets.ilog2();
         ((in_set * STRIDE) & (fragments - 1), in_set >> fragments.ilog2())
     }
 
@@ -43,14 +43,14 @@ impl View<'_> {
         1 << self.team.config().fragment.ilog2() >> 1
     }
 
-    /// Where in a queue what is short lies that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in all (of the largest power of two of bytes in the fragment).
+    /// Where in a queue what is short lies in operation `op` that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in all (of the largest power of two of bytes in the fragment).
     #[inline(always)]
-    pub(super) fn rotated_short_at(&self) -> usize {
+    pub(super) fn rotated_short_at(&self, op: u32) -> usize {
         let config = self.team.config();
-        let (first, times) = self.rotated_begin();
+        let (first, times) = self.rotated_begin(op);
         let half = self.half() & !(SHORT - 1);
         let place = (times & 1) * half + (((times >> 1) * SHORT) & (half.max(SHORT) - 1));
-        config.sets_at() + (set_of(self.op, config.sets) * self.fragments() + first) * config.fragment + place
+        config.sets_at() + (set_of(op, config.sets) * self.fragments() + first) * config.fragment + place
     }
 
     /// Where a member's slot of `step` is, from the beginning of its sets on, if none of its steps in this operation has more than `bytes`.
@@ -65,7 +65,7 @@ impl View<'_> {
             self.stream.beyond.store(self.op, Ordering::Relaxed);
         }
         let set = (op + sets_before * SET_STRIDE) & (sets - 1);
-        let ((first, times), step, each) = (self.rotated_begin(), step & (depth - 1), fragment / pitch);
+        let ((first, times), step, each) = (self.rotated_begin(self.op), step & (depth - 1), fragment / pitch);
         let in_set = if self.wide == 0 && each > 1 {
             // A fragment is filled round about, each time from its other half on: what fills one comes round to all of it, what fills half of one to each half in turn.
             let (further, place) = (step / each, ((times & 1) * self.half() / pitch + step) % each);

@@ -93,7 +93,7 @@ impl<'t> View<'t> {
     /// Those that [rotate](super::rotation), of what does not lie [still](Config::still). Not a part of what asks for rooms, which would become too long to be a part of operations: an Alltoall of 8 bytes took 100 of 690 instructions more.
     #[inline(never)]
     pub fn rotated_slots(&self) -> Alike<'t> {
-        Alike { begin: self.queues(), at: self.rotated_short_at() }
+        Alike { begin: self.queues(), at: self.rotated_short_at(self.op) }
     }
 
     /// All members' queues.
@@ -253,6 +253,8 @@ impl<'t> View<'t> {
             let at = (at as usize).wrapping_sub(queues.at[self.me()].0 as usize);
             if !self.is_rotated(at) {
                 queues.trail.note(at, len);
+            } else if len <= self.team.config().short {
+                queues.trail.note_rotated(len);
             }
         }
         at

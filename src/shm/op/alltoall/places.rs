@@ -65,7 +65,9 @@ impl Places for Place<'_> {
 pub(super) enum Room<'t> {
     Short(Place<'t>),
     /// In shares of so many bytes of the writer's set, which it tells with the step that it publishes.
-    Set { each: usize },
+    Set {
+        each: usize,
+    },
 }
 
 impl Places for Room<'_> {

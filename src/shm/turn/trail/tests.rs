@@ -2,9 +2,12 @@ use super::*;
 use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::shm::copy::ThroughCaches;
 use crate::shm::heap::Heap;
+use crate::shm::layout::SHORT;
 use crate::shm::op::{self, Combine};
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
+use crate::shm::turn::slots::tests::opened;
+use crate::sync::cache::ASKED;
 use crate::sync::wait::Waiting;
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -20,7 +23,7 @@ fn lines_of_short_slots_are_noted_one_by_one() {
     trail.note(2 * 4096 + 640, 64);
     trail.note(7 * 4096, 4096);
     let lines: Vec<_> = trail.lines.iter().map(|l| l.load(Ordering::Relaxed)).collect();
-    assert_eq!(lines, [0, 0, 0b100_0000_0011, 0, 0, 0, 0, u64::MAX]);
+    assert_eq!(lines, [0, 0, 0b100_0000_0011, 0, 0, 0, 0, u64::MAX, 0]);
     assert_eq!(fragments(&trail), [0; 4]);
     trail.take_short(2, std::ptr::null());
     assert!(!trail.has_short(2) && trail.has_short(7));
@@ -41,6 +44,33 @@ fn fragments_are_noted_from_their_beginnings_on() {
     trail.forget_set(3..4);
     assert_eq!(fragments(&trail), [150, 0, 0, 0, 7, 0]);
     assert!(trail.has_set(0) && !trail.has_set(2));
+}
+
+#[test]
+fn who_has_written_something_short_that_rotates_asks_for_what_comes_next() {
+    let _through_caches = ThroughCaches::begin();
+    let config =
+        Config { fragments: 32, sets: 2, rotates: true, still: 0, first_op: u32::MAX - 20, ..Config::default() };
+    let teams = opened(2, config);
+    let asked = |len: usize| {
+        let turn = teams[0].turn(0, 0, true).expect("it is open");
+        if len > 0 {
+            turn.mine(turn.room(0, len), len);
+        }
+        ASKED.set(Some(Vec::new()));
+        turn.finish();
+        ASKED.take().unwrap()
+    };
+    for len in [0, 512, 2048, 4096].into_iter().cycle().take(50) {
+        let asked = asked(len);
+        let next = teams[0].turn(0, 0, true).expect("it is open");
+        let begin = next.room(0, SHORT).addr();
+        let wanted = (len / BYTES).min(ROTATED);
+        assert!((0..wanted).all(|line| asked.contains(&(begin + line * BYTES))), "{len}");
+        let beyond = begin + wanted * BYTES..begin + SHORT;
+        assert!(!asked.iter().any(|at| beyond.contains(at)), "{len}");
+        next.finish();
+    }
 }
 
 /// Adds bytes.
