@@ -1,7 +1,7 @@
 //! Alltoall, with blocks of any lengths and types: each slot is shared by the destinations.
 //!
 //! A block that fits its destination's share of the line, or of the short slot, travels there. Of others, round k brings the k-th part,
-//! as much as a share of a slot holds (what fits in the first round does so in a plainer way, where members take turns on the cores); with the first one of a block that may be read comes an address to read it at instead, or 0. Only the two members
+//! as much as a share of a slot holds (what fits in the first round does so in a plainer way, where members take turns on the cores); with the first one comes an address to read the block at instead, or 0. Only the two members
 //! concerned need to know the length of a block.
 
 mod places;
@@ -48,24 +48,14 @@ impl<'t> Plan<'t> {
         self.rooms(0).hold(len)
     }
 
-    /// Whether a block of `len` bytes may be read from its writer's memory.
-    fn may_be_read(self, len: usize) -> bool {
-        len >= self.zero_copy && !self.is_short(len)
+    /// Bytes of a block that travel in a round.
+    fn part(self) -> usize {
+        self.slot(0).part()
     }
 
-    /// Bytes before the contents of a block of `len` bytes in a share: of an address, if it may have one.
-    fn head(self, len: usize) -> usize {
-        if self.may_be_read(len) { self.slot(0).head() } else { 0 }
-    }
-
-    /// Bytes of a block of `len` bytes that travel in a round.
-    fn part(self, len: usize) -> usize {
-        self.slot(0).each - self.head(len)
-    }
-
-    /// Where the share of `writer`'s slot of `round` is for `reader`.
-    fn share(self, turn: &Turn<'t>, (writer, reader): (Member, Member), round: u32) -> *mut u8 {
-        turn.slot(writer, round).wrapping_add(self.slot(writer).at(reader))
+    /// Bytes before it in a share.
+    fn head(self) -> usize {
+        self.slot(0).head()
     }
 
     /// Whether all blocks between the caller and others are short, the longest of those that it sends having so many bytes.
@@ -89,7 +79,8 @@ impl<'t> Plan<'t> {
     /// Whether all these blocks travel at once, in the share of a slot if they are not short.
     #[inline(always)]
     fn in_one_round(self, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
-        let fits = |len| self.is_short(len) || (!self.may_be_read(len) && len <= self.part(len));
+        let limit = self.zero_copy.min(self.part() + 1);
+        let fits = |len| self.is_short(len) || len < limit;
         all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
     }
 
@@ -100,11 +91,12 @@ impl<'t> Plan<'t> {
         if rooms.hold(len) {
             return Room::Short(rooms.place(turn, len));
         }
-        Room::Set { each: self.slot(0).each }
+        let shares = self.slot(0);
+        Room::Set { each: shares.each, head: shares.head() }
     }
 
     fn rounds(self, len: usize) -> usize {
-        if self.is_short(len) { len.min(1) } else { len.div_ceil(self.part(len)) }
+        if self.is_short(len) { len.min(1) } else { len.div_ceil(self.part()) }
     }
 }
 
@@ -122,6 +114,7 @@ macro_rules! exchange_once {
                 let (block, len) = (Block::new($out, member), $out.len(member));
                 let place = place.of(of_all, len);
                 let to = place.at(&$turn, me, member);
+                place.begin(to);
                 // SAFETY: free, and a share holds so much.
                 unsafe { pack_for(&block, 0, len, $turn.mine(to, len), false, || $turn.who_reads(member)) }?;
             }
@@ -248,7 +241,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     own_left: bool,
 ) -> Result<()> {
-    let away = |m: Member| match plan.may_be_read(out.len(m)) {
+    let away = |m: Member| match out.len(m) >= plan.zero_copy && !plan.is_short(out.len(m)) {
         true => address_in(plan.team, &Block::new(out, m)),
         false => 0,
     };
@@ -313,9 +306,9 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
                 unsafe { copy::unpack(&block, 0, len, plan.rooms(member).at(turn, me, len), false) }?;
                 continue;
             }
-            let from = plan.share(turn, (member, me), round);
-            let (at, part) = (round as usize * plan.part(len), plan.part(len));
-            if round == 0 && plan.may_be_read(len) && get(from) != 0 {
+            let from = turn.slot(member, round).wrapping_add(plan.slot(member).at(me));
+            let at = round as usize * plan.part();
+            if round == 0 && get(from) != 0 {
                 fetched[member / 64] |= 1 << (member % 64);
                 if !is_read(fetch(turn, member, get(from), &block, 0..len))? {
                     missing.push((member, len));
@@ -323,7 +316,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
                 continue;
             }
             // SAFETY: published, and a share holds so much.
-            unsafe { copy::unpack(&block, at, part.min(len - at), from.wrapping_add(plan.head(len)), bypass) }?;
+            unsafe { copy::unpack(&block, at, plan.part().min(len - at), from.wrapping_add(plan.head()), bypass) }?;
         }
         if round == 0 && peers.from().filter(|&m| into.len(m) > 0).count() + 1 == size {
             turn.met();
@@ -364,15 +357,15 @@ async fn send<O: Blocks + ?Sized>(
             }
             continue;
         }
-        let to = plan.share(turn, (me, member), round);
+        let to = turn.slot(me, round).wrapping_add(plan.slot(me).at(member));
         let from = away(member);
-        if round == 0 && plan.may_be_read(len) {
+        if round == 0 {
             put(to, from);
         }
-        let at = round as usize * plan.part(len);
+        let at = round as usize * plan.part();
         if from == 0 && at < len {
-            let part = plan.part(len).min(len - at);
-            let to = turn.mine(to.wrapping_add(plan.head(len)), part);
+            let part = plan.part().min(len - at);
+            let to = turn.mine(to.wrapping_add(plan.head()), part);
             // SAFETY: the slot is free, and a share holds so much.
             unsafe { pack_for(&block, at, part, to, away_past, || turn.who_reads(member)) }?;
         }

@@ -65,6 +65,12 @@ impl Shares {
         if self.each < SMALL { 16 } else { 64 }
     }
 
+    /// Bytes of contents after that.
+    #[inline(always)]
+    pub fn part(&self) -> usize {
+        self.each - self.head()
+    }
+
     /// Where in the room the share of `member` begins.
     #[inline(always)]
     pub fn at(&self, member: Member) -> usize {
@@ -262,7 +268,8 @@ mod tests {
     fn contents_of_shares_begin_with_lines_of_their_own_where_there_is_room() {
         let heads = |room, members| {
             let shares = Shares::new(room, members, 0, 64);
-            (shares.head(), shares.each - shares.head())
+            assert_eq!(shares.head() + shares.part(), shares.each);
+            (shares.head(), shares.part())
         };
         assert_eq!([(1024, 2), (4096, 4)].map(|(room, members)| heads(room, members)), [(64, 960), (64, 1280)]);
         assert_eq!([(1023, 2), (4096, 9)].map(|(room, members)| heads(room, members)), [(16, 944), (16, 496)]);

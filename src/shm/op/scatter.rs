@@ -21,31 +21,24 @@ struct Plan<'p, 't> {
     turn: &'p Turn<'t>,
     rooms: Rooms,
     first: Shares,
-    zero_copy: usize,
 }
 
 impl<'p, 't> Plan<'p, 't> {
     fn new(turn: &'p Turn<'t>, root: Member, zero_copy: usize) -> Plan<'p, 't> {
         let (size, fragment) = (turn.size(), turn.fragment());
-        let (rooms, first) = (Rooms::new(turn.team(), root, zero_copy), Shares::new(fragment, size, root, 64));
-        Plan { turn, rooms, first, zero_copy }
+        Plan { turn, rooms: Rooms::new(turn.team(), root, zero_copy), first: Shares::new(fragment, size, root, 64) }
     }
 
     /// The root's slot of `step`, which only the member with the block of `len` bytes reads; but all read the first one, unless there is one only.
     fn slot(&self, root: Member, step: u32, len: usize) -> *mut u8 {
         let fragment = self.turn.fragment();
-        let bytes = if self.turn.size() == 2 { self.head(len) + self.turn.piece(len) } else { fragment };
+        let bytes = if self.turn.size() == 2 { self.first.head() + self.turn.piece(len) } else { fragment };
         self.turn.slot_of(root, step, bytes.min(fragment))
-    }
-
-    /// Bytes before the contents of a block in the first slot: of an address, if it is so long that it may have one.
-    fn head(&self, len: usize) -> usize {
-        if len < self.zero_copy { 0 } else { self.first.head() }
     }
 
     /// Bytes of a block that travel in the first slot.
     fn beginning(&self, len: usize) -> usize {
-        self.turn.piece(len).min(len).min(self.first.each - self.head(len))
+        self.turn.piece(len).min(len).min(self.first.part())
     }
 
     /// Pieces of a block after that.
@@ -128,13 +121,17 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
             continue;
         }
         let (from, to) = (away(member), plan.slot(me, 0, len).wrapping_add(plan.first.at(member)));
-        if len >= zero_copy {
-            put(to, from);
-        }
+        put(to, from);
         if from == 0 {
-            let (to, beginning) = (to.wrapping_add(plan.head(len)), plan.beginning(len));
             // SAFETY: the slot is free, and a share holds so much.
-            unsafe { copy::pack(&block, 0, beginning, turn.mine(to, beginning)) }?;
+            unsafe {
+                copy::pack(
+                    &block,
+                    0,
+                    plan.beginning(len),
+                    turn.mine(to.wrapping_add(plan.first.head()), plan.beginning(len)),
+                )
+            }?;
         }
     }
     if deals {
@@ -281,7 +278,7 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
     let deals = dealt::is_wanted(&turn);
     let from = plan.slot(root, 0, len).wrapping_add(plan.first.at(me));
     let away = match deals {
-        _ if len < zero_copy => 0,
+        true if len < zero_copy => 0,
         true => dealt::address(&turn, root),
         false => get(from),
     };
@@ -300,7 +297,7 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
     }
     let bypass = turn.bypasses(turn.size() - 1, len);
     // SAFETY: published, and a share holds so much.
-    unsafe { copy::unpack(own, 0, plan.beginning(len), from.wrapping_add(plan.head(len)), bypass) }?;
+    unsafe { copy::unpack(own, 0, plan.beginning(len), from.wrapping_add(plan.first.head()), bypass) }?;
     let rounds = plan.rounds(len);
     turn.steps(rounds * turn.size() + 1)?;
     if rounds > 0 {

@@ -254,7 +254,7 @@ impl<'t> View<'t> {
             if !self.is_rotated(at) {
                 queues.trail.note(at, len);
             } else if len <= self.team.config().short {
-                queues.trail.note_rotated(len);
+                self.note_rotated(at, len);
             }
         }
         at

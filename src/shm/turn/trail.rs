@@ -174,9 +174,8 @@ impl View<'_> {
         if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(shorts - 1), 0)) {
             queues.trail.take_short(slot, queue.wrapping_add(slot * short));
         }
-        let rotated = shorts as usize;
-        if queues.trail.has_short(rotated) {
-            queues.trail.take_short(rotated, queue.wrapping_add(self.rotated_short_at(next)));
+        if self.team.config().rotates && queues.trail.has_short(shorts as usize) {
+            self.take_rotated(next);
         }
         let depth = self.team.fragment_mask() as usize + 1;
         let set = set_of(next, sets) * depth;
@@ -186,6 +185,24 @@ impl View<'_> {
                 false => queues.trail.forget_set(set..set + depth),
             }
         }
+    }
+
+    /// Notes that the caller writes `len` bytes at byte `at` of its queue, if what is short and rotates lies there in this operation: other slots that are as short have other places in the next one.
+    #[inline(never)]
+    pub(super) fn note_rotated(&self, at: usize, len: usize) {
+        if let Some(queues) = self.queues
+            && at == self.rotated_short_at(self.op)
+        {
+            queues.trail.note_rotated(len);
+        }
+    }
+
+    /// Asks for what it would write there in operation `next`. (Whoever may still read what was there before, asks for it again.)
+    #[inline(never)]
+    fn take_rotated(&self, next: u32) {
+        let Some(queues) = self.queues else { return };
+        let at = queues.at[self.me()].0.wrapping_add(self.rotated_short_at(next));
+        queues.trail.take_short(usize::from(self.team.config().shorts), at);
     }
 
     /// Whether all others are so far, as far as one can see at once.
