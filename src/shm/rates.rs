@@ -26,7 +26,7 @@ const PERCENT: [u64; 3] = [65, 80, 90];
 /// Blocks of an exchange are read in any case from so many bytes on. Where caches are fast at times only, blocks of 128 and 256 KiB through the queue take 0.7 to 0.9 of the time that reading takes, but
 /// up to 1.25 of it at other times, when it is more than other libraries take: a choice that is made once had better be the one that is never bad.
 const LONG_OF_ALL: usize = 256 << 10;
-/// The same where each has another one for each; but not in a blocking call of two whose slots [rotate](Config::rotates): through the queue 128 KiB take 0.75 to 0.85 of the time (in one of some thirty jobs 1.15), 256 KiB 0.85 to 0.9 (1.15 in two), 512 KiB 0.9 to 0.95, and 1 to 4 MiB 0.75 to 0.9.
+/// The same where each has another one for each.
 const LONG: usize = 128 << 10;
 /// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a scatter, and those of an alltoall. Where two cores' caches are fast, reading a Scatter takes longer up to 2 MiB
 /// among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5 to 15 %; where they are slow, and writes do not go past them, an Alltoall through the queue takes up to a third longer from 256 KiB on among four,
@@ -163,10 +163,8 @@ impl Rates {
     /// `stores`: members can write to each other's memory, too, so that operations may be divided.
     /// `rotates`: [slots do](Config::rotates).
     pub fn thresholds(&self, members: usize, stores: bool, rotates: bool) -> ByMode {
-        let blocking = self.of_mode(members, stores, rotates);
-        let others = self.of_mode(members, false, rotates);
-        // A member that computes meanwhile had better be read.
-        ByMode { blocking, others: Thresholds { alltoall: others.alltoall.min(LONG), ..others } }
+        let of = |divide| self.of_mode(members, divide, rotates);
+        ByMode { blocking: of(stores), others: of(false) }
     }
 
     /// The same; `divide`: of operations that may be divided.
@@ -195,7 +193,7 @@ impl Rates {
                 if rotates { |queue, _, others| queue * others } else { |queue, copy, others| queue * others + copy },
             ),
             allgather: exchange.min(LONG_OF_ALL),
-            alltoall: if rotates && members == 2 { exchange } else { exchange.min(LONG) },
+            alltoall: exchange.min(LONG),
             allreduce: pick(None, |queue, _, _| queue),
         }
     }
@@ -332,12 +330,11 @@ mod tests {
         let rates = FAR;
         let ByMode { blocking, others } = rates.thresholds(2, true, true);
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [usize::MAX; 3]);
-        assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, usize::MAX]);
-        assert_eq!(Thresholds { alltoall: LONG, ..blocking }, others);
-        assert_eq!([3, 4].map(|members| rates.thresholds(members, true, true).blocking.alltoall), [LONG; 2]);
+        assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);
+        assert_eq!(blocking, others);
         let slow = Rates { queue: [9_000, 31_000, 90_000], ..rates };
         let of = slow.thresholds(2, true, true).blocking;
-        assert_eq!([of.bcast, of.gather, of.scatter, of.alltoall], [16 << 10; 4]);
+        assert_eq!([of.bcast, of.gather, of.scatter], [16 << 10; 3]);
     }
 
     #[test]
