@@ -6,7 +6,7 @@
 //! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: the next one is taken not to need them, either.
 //!
 //! Nor sets whose slots [rotate](super::rotation): there others no longer hold what they have read. But where something short comes round to may have been used so long ago that it is in no cache at all. So who has written something short there asks for what it would write next: the first calls of two ranks on a Zen 4, before it
-//! had been everywhere, took 0.55 to 0.95 of the time at 2 KiB, and 0.6 to 0.9 at 4 KiB.
+//! had been everywhere, took 0.73 to 0.83 of the time at 2 KiB, and 0.71 to 0.81 at 4 KiB.
 //!
 //! Nor where processes take turns on the cores: nobody waits for a writer's lines there, but for its turn, and to ask for them takes time of the core that another could use.
 //! Where they [only give cores away](crate::shm::config::Cores::Lent) they do as where they take turns, in this too: what it would gain there has not been measured.
