@@ -5,15 +5,20 @@ use super::world::{Work, World};
 use coll_rust::endpoint::{Blocks, Error, Result, Span, Stream};
 use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::op::allgather::allgather;
-use coll_rust::shm::op::alltoall::alltoall;
+use coll_rust::shm::op::alltoall::{alltoall, alltoall_now};
 use coll_rust::shm::op::barrier::barrier;
-use coll_rust::shm::op::bcast::bcast;
+use coll_rust::shm::op::bcast::{bcast, bcast_now};
+use coll_rust::shm::op::gather::receive_now;
 use coll_rust::shm::op::neighbor::{self, Edges};
 use coll_rust::shm::op::{gather, scatter};
 use coll_rust::shm::team::Config;
+use coll_rust::shm::turn::Turn;
+use coll_rust::shm::turn::waits::{Blocks as Blocking, Runs};
 use coll_rust::sim::{SimBlocks, SimStream};
 use std::ops::Range;
+use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 fn drive(world: &World, works: Vec<Work<'_>>) {
     world.run(1, works);
@@ -309,5 +314,63 @@ fn a_block_longer_than_what_is_sent_is_filled_as_far_as_that_goes() {
             }) as Work<'_>
         });
         drive(&world, works.collect());
+    }
+}
+
+/// Runs what an operation waits for to its end, which must come.
+#[derive(Clone, Copy)]
+struct Until(Instant);
+
+impl Runs for Until {
+    fn run<F: Future>(self, late: impl FnOnce() -> F) -> F::Output {
+        let mut late = pin!(late());
+        loop {
+            if let Poll::Ready(output) = late.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return output;
+            }
+            assert!(Instant::now() < self.0, "it waits for ever");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A short call of a member that blocks, by the function that is never suspended; `fails`: the member's data cannot be copied.
+fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()> {
+    let (me, size) = (turn.me(), turn.size());
+    let turn = turn.waiting(Blocking::<_, 0>(end));
+    let mut room = vec![7_u8; size * 4096];
+    let data = Some4k((!fails).then(|| Span::new(room.as_mut_ptr(), room.len(), 1)));
+    let short = "blocks of 4 KiB between two are short";
+    match kind {
+        "bcast" => bcast_now(turn, 0, &data, usize::MAX).ok().expect(short),
+        "alltoall" => alltoall_now(turn, Some(&data), &data, usize::MAX).ok().expect(short),
+        _ if me == 0 => receive_now(turn, None::<&Some4k>, &data, usize::MAX).ok().expect(short),
+        _ => end.run(|| gather::send(turn, 0, &data, usize::MAX)),
+    }
+}
+
+#[test]
+fn a_short_call_that_fails_for_one_of_those_that_block_leaves_nobody_waiting() {
+    for (kind, failing) in ["bcast", "gather", "alltoall"].into_iter().flat_map(|kind| [(kind, 0), (kind, 1)]) {
+        let world = World::new(2, Config::default());
+        let end = Until(Instant::now() + Duration::from_secs(60));
+        let ends: Vec<_> = std::thread::scope(|scope| {
+            let members = world.teams.iter().map(|team| {
+                scope.spawn(move || {
+                    let open = || end.run(|| team.open(0, 0, true)).map(|turn| turn.expect("there is memory"));
+                    end.run(|| barrier(open().unwrap())).unwrap();
+                    let called = short_call(open().unwrap(), kind, team.me() == failing, end);
+                    // Who has not met the one that failed yet does so now.
+                    let next = open().and_then(|turn| end.run(|| barrier(turn)));
+                    (called, next)
+                })
+            });
+            let members: Vec<_> = members.collect();
+            members.into_iter().map(|member| member.join().unwrap()).collect()
+        });
+        let packs = (kind, failing) != ("bcast", 1) && (kind, failing) != ("gather", 0);
+        assert_eq!(ends[failing].0, Err(Error::NoMemory(if packs { 1 } else { 2 })), "{kind}, {failing}");
+        assert!(matches!(ends[1 - failing].0, Ok(()) | Err(Error::Peer)), "{kind}, {failing}: {ends:?}");
+        assert_eq!([ends[0].1, ends[1].1], [Err(Error::Peer); 2], "{kind}, {failing}");
     }
 }
