@@ -334,16 +334,41 @@ impl Runs for Until {
     }
 }
 
+/// Blocks of 4096 bytes, of which that of one member cannot be copied.
+struct AllBut(Span, usize);
+
+impl Blocks for AllBut {
+    fn len(&self, _: usize) -> usize {
+        4096
+    }
+
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        (!members.contains(&self.1)).then(|| self.0.slice(members.start * 4096..members.end * 4096))
+    }
+
+    fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Err(Error::NoMemory(1))
+    }
+
+    fn unpack(&self, _: usize, _: usize, _: Span) -> Result<()> {
+        Err(Error::NoMemory(2))
+    }
+}
+
 /// A short call of a member that blocks, by the function that is never suspended; `fails`: the member's data cannot be copied.
 fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
     let turn = turn.waiting(Blocking::<_, 0>(end));
     let mut room = vec![7_u8; size * 4096];
-    let data = Some4k((!fails).then(|| Span::new(room.as_mut_ptr(), room.len(), 1)));
+    let room = Span::new(room.as_mut_ptr(), room.len(), 1);
+    let data = Some4k((!fails).then_some(room));
+    // Its own block stays where it is.
+    let blocks = AllBut(room, if fails { 1 - me } else { size });
     let short = "blocks of 4 KiB between two are short";
     match kind {
         "bcast" => bcast_now(turn, 0, &data, usize::MAX).ok().expect(short),
-        "alltoall" => alltoall_now(turn, Some(&data), &data, usize::MAX).ok().expect(short),
+        "alltoall" => alltoall_now(turn, Some(&blocks), &AllBut(room, size), usize::MAX).ok().expect(short),
+        "alltoall into" => alltoall_now(turn, Some(&AllBut(room, size)), &blocks, usize::MAX).ok().expect(short),
         _ if me == 0 => receive_now(turn, None::<&Some4k>, &data, usize::MAX).ok().expect(short),
         _ => end.run(|| gather::send(turn, 0, &data, usize::MAX)),
     }
@@ -351,7 +376,8 @@ fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()>
 
 #[test]
 fn a_short_call_that_fails_for_one_of_those_that_block_leaves_nobody_waiting() {
-    for (kind, failing) in ["bcast", "gather", "alltoall"].into_iter().flat_map(|kind| [(kind, 0), (kind, 1)]) {
+    let kinds = ["bcast", "gather", "alltoall", "alltoall into"];
+    for (kind, failing) in kinds.into_iter().flat_map(|kind| [(kind, 0), (kind, 1)]) {
         let world = World::new(2, Config::default());
         let end = Until(Instant::now() + Duration::from_secs(60));
         let ends: Vec<_> = std::thread::scope(|scope| {
@@ -368,7 +394,7 @@ fn a_short_call_that_fails_for_one_of_those_that_block_leaves_nobody_waiting() {
             let members: Vec<_> = members.collect();
             members.into_iter().map(|member| member.join().unwrap()).collect()
         });
-        let packs = (kind, failing) != ("bcast", 1) && (kind, failing) != ("gather", 0);
+        let packs = !matches!((kind, failing), ("bcast", 1) | ("gather", 0) | ("alltoall into", _));
         assert_eq!(ends[failing].0, Err(Error::NoMemory(if packs { 1 } else { 2 })), "{kind}, {failing}");
         assert!(matches!(ends[1 - failing].0, Ok(()) | Err(Error::Peer)), "{kind}, {failing}: {ends:?}");
         assert_eq!([ends[0].1, ends[1].1], [Err(Error::Peer); 2], "{kind}, {failing}");
