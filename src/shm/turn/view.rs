@@ -170,7 +170,8 @@ impl<'t> View<'t> {
     /// Waits until a member has published the steps before `step`.
     #[inline(always)]
     pub fn wrote(&self, member: Member, step: u32) -> Reach<'t> {
-        Reach::new(self.team, &self.line(member).word, line_word(self.op, step, 0), member, self.blocking)
+        let reach = Reach::new(self.team, &self.line(member).word, line_word(self.op, step, 0), member, self.blocking);
+        if step > 1 { reach.soon() } else { reach }
     }
 
     /// Says that the caller takes nothing more that is published for it in this operation, as it reads the rest where it lies (or [asks](super::asking) for it).
@@ -308,5 +309,29 @@ impl<'t> View<'t> {
     /// An error that says how far an operation may go: up to [`STEPS`].
     pub fn steps(&self, count: usize) -> Result<u32> {
         u32::try_from(count).ok().filter(|_| count < STEPS).ok_or(Error::NoMemory(count))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::View;
+    use crate::shm::team::Config;
+    use crate::shm::turn::slots::tests::opened;
+    use crate::sync::wait::Waiting;
+
+    #[test]
+    fn who_does_not_block_looks_on_in_the_middle_of_a_message_only() {
+        for (crowded, spin, later) in [(false, 500, 40), (false, 7, 7), (true, 500, 1)] {
+            let waiting = Waiting { crowded, spin, ..Waiting::default() };
+            let teams = opened(2, Config { waiting, ..Config::default() });
+            let turn = teams[0].turn(0, 0, true).expect("it is open");
+            let looks = |blocking| {
+                let view = View { blocking, ..*turn };
+                [1, 2, 9].map(|step| view.wrote(1, step).looks())
+            };
+            assert_eq!(looks(false), [1, later, later]);
+            assert_eq!(looks(true), [waiting.looks(); 3]);
+            turn.finish();
+        }
     }
 }
