@@ -2,7 +2,7 @@
 //!
 //! Where processes take turns on the cores, whoever waits gives its core away: to one that is awaited, or has yet to come. But where the one that is awaited runs on another core, and nobody here has anything to do before, to go on
 //! looking for about as long as it takes to give the core away saves two turns: all the others have theirs before the caller is back. (Barriers and Reduces of 8 B of four ranks on two cores took 0.95 of the time:
-//! docs/measurements.md, "Two states in one job".)
+//! docs/findings.md, "Two states in one job".)
 //!
 //! Only of up to eight members, and by `auto` waits. All of it is hints: where what was told is no longer so, a wait takes longer, or a copy ([`readers`](crate::shm::copy::readers)).
 
