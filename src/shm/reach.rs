@@ -18,6 +18,11 @@ const HURRIED: u32 = 40;
 /// Looks, with a pause after each, that take about as long as to give the core away and to get it back (1 µs).
 const LOOKS_FOR_A_TURN: u32 = 40;
 
+/// A caller that does not block and has looked on in vain so often looks once at a time again: the member does something else meanwhile.
+const LOOKS_ON: u32 = 16;
+
+const _: () = assert!(LOOKS_FOR_A_TURN <= HURRIED, "who looks for a turn pauses after each look");
+
 /// Waits until a word has come to a target; then tells what it has come to.
 pub struct Reach<'t> {
     team: &'t Team,
@@ -61,10 +66,13 @@ impl<'t> Reach<'t> {
         }
     }
 
-    /// The member is in the middle of a message: so a caller that does not block looks on for a while, too, about as long as a piece takes. Else it comes back for each piece when all else has been looked after: two ranks on a Zen 4 took 1.0 to 1.1 of coll/libnbc's time in an Ibcast or Igather of 128 KiB, and 0.5 to 0.9 since.
+    /// The member is in the middle of a message: so a caller that does not block looks on for a while, too, about as long as a piece takes. Else it comes back for each piece when all else has been looked after: two ranks on a Zen 4 took 1.0 to 1.1 of coll/libnbc's time in an Ibcast or Igather of 128 KiB in some jobs, and 0.5 to 1.0 since. Not where processes take turns on the cores.
     #[inline(always)]
     pub(super) fn soon(self) -> Reach<'t> {
-        Reach { looks: self.looks.max(self.team.looks().min(LOOKS_FOR_A_TURN)), ..self }
+        match self.blocking || self.team.config().waiting.crowded {
+            true => self,
+            false => Reach { looks: self.team.looks().min(LOOKS_FOR_A_TURN), ..self },
+        }
     }
 
     /// How often a poll looks.
@@ -152,6 +160,8 @@ impl<'t> Reach<'t> {
         self.vain += 1;
         if self.blocking {
             self.team.note(self.member, self.word, self.target, self.vain == 1);
+        } else if self.vain == LOOKS_ON {
+            self.looks = 1;
         }
         match self.team.trouble(self.member, self.vain.is_multiple_of(PATIENCE), self.alone) {
             // The member may have published before it failed.

@@ -187,7 +187,7 @@ impl View<'_> {
         }
     }
 
-    /// Notes that the caller writes `len` bytes at byte `at` of its queue, if what is short and rotates lies there in this operation: other slots that are as short have other places in the next one.
+    /// Notes that the caller writes `len` bytes at byte `at` of its queue, if what is short and rotates lies there in this operation (or, at times, the first piece of something longer): other slots that are as short have other places in the next one.
     #[inline(never)]
     pub(super) fn note_rotated(&self, at: usize, len: usize) {
         if let Some(queues) = self.queues

@@ -317,12 +317,17 @@ mod tests {
     use super::View;
     use crate::shm::team::Config;
     use crate::shm::turn::slots::tests::opened;
-    use crate::sync::wait::Waiting;
+    use crate::sync::wait::{Mode, Waiting};
+    use std::pin::Pin;
+    use std::task::{Context, Waker};
 
     #[test]
     fn who_does_not_block_looks_on_in_the_middle_of_a_message_only() {
-        for (crowded, spin, later) in [(false, 500, 40), (false, 7, 7), (true, 500, 1)] {
-            let waiting = Waiting { crowded, spin, ..Waiting::default() };
+        let ways = [Mode::Auto, Mode::Spin].into_iter();
+        for (mode, (crowded, spin, later)) in
+            ways.flat_map(|mode| [(false, 500, 40), (false, 7, 7), (true, 500, 1)].map(|way| (mode, way)))
+        {
+            let waiting = Waiting { mode, crowded, spin, ..Waiting::default() };
             let teams = opened(2, Config { waiting, ..Config::default() });
             let turn = teams[0].turn(0, 0, true).expect("it is open");
             let looks = |blocking| {
@@ -331,6 +336,12 @@ mod tests {
             };
             assert_eq!(looks(false), [1, later, later]);
             assert_eq!(looks(true), [waiting.looks(); 3]);
+            // Not for ever.
+            let mut reach = View { blocking: false, ..*turn }.wrote(1, 2);
+            for poll in 0..20 {
+                assert_eq!(reach.looks(), if poll < 16 { later } else { 1 });
+                assert!(Pin::new(&mut reach).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            }
             turn.finish();
         }
     }
