@@ -67,9 +67,9 @@ impl<'t> Reach<'t> {
     }
 
     /// The member is in the middle of a message: so a caller that does not block looks on for a while, too, about as long as a piece takes. Else it comes back for each piece when all else has been looked after: two ranks on a Zen 4 took 1.0 to 1.1 of coll/libnbc's time in an Ibcast or Igather of 128 KiB in some jobs, and 0.5 to 1.0 since. Not where processes take turns on the cores.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn soon(self) -> Reach<'t> {
-        match self.blocking || self.team.config().waiting.crowded {
+        match self.team.config().waiting.crowded {
             true => self,
             false => Reach { looks: self.team.looks().min(LOOKS_FOR_A_TURN), ..self },
         }

@@ -245,17 +245,8 @@ impl<'t> View<'t> {
     /// they are written again. Not what goes past the caches: that needs no lines.
     #[inline(always)]
     pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
-        if len > SOON * 64
-            && !self.shares_cores()
-            && let Some(queues) = self.queues
-            && !copy::goes_past(len)
-        {
-            let at = (at as usize).wrapping_sub(queues.at[self.me()].0 as usize);
-            if !self.is_rotated(at) {
-                queues.trail.note(at, len);
-            } else if len <= self.team.config().short {
-                self.note_rotated(at, len);
-            }
+        if len > SOON * 64 && !self.shares_cores() && self.queues.is_some() && !copy::goes_past(len) {
+            self.note(at, len);
         }
         at
     }

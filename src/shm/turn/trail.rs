@@ -187,12 +187,14 @@ impl View<'_> {
         }
     }
 
-    /// Notes that the caller writes `len` bytes at byte `at` of its queue, if what is short and rotates lies there in this operation (or, at times, the first piece of something longer): other slots that are as short have other places in the next one.
+    /// Notes that the caller writes `len` bytes of its queue, or of its line. Of what rotates only what is short: other slots that are as short (but, at times, the first piece of something longer) have other places in the next operation.
     #[inline(never)]
-    pub(super) fn note_rotated(&self, at: usize, len: usize) {
-        if let Some(queues) = self.queues
-            && at == self.rotated_short_at(self.op)
-        {
+    pub(super) fn note(&self, at: *const u8, len: usize) {
+        let Some(queues) = self.queues else { return };
+        let at = at.addr().wrapping_sub(queues.at[self.me()].0.addr());
+        if !self.is_rotated(at) {
+            queues.trail.note(at, len);
+        } else if len <= self.team.config().short && at == self.rotated_short_at(self.op) {
             queues.trail.note_rotated(len);
         }
     }

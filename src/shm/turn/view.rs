@@ -171,7 +171,7 @@ impl<'t> View<'t> {
     #[inline(always)]
     pub fn wrote(&self, member: Member, step: u32) -> Reach<'t> {
         let reach = Reach::new(self.team, &self.line(member).word, line_word(self.op, step, 0), member, self.blocking);
-        if step > 1 { reach.soon() } else { reach }
+        if step > 1 && !self.blocking { reach.soon() } else { reach }
     }
 
     /// Says that the caller takes nothing more that is published for it in this operation, as it reads the rest where it lies (or [asks](super::asking) for it).
