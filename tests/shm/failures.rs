@@ -362,7 +362,6 @@ fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()>
     let mut room = vec![7_u8; size * 4096];
     let room = Span::new(room.as_mut_ptr(), room.len(), 1);
     let data = Some4k((!fails).then_some(room));
-    // Its own block stays where it is.
     let blocks = AllBut(room, if fails { 1 - me } else { size });
     let short = "blocks of 4 KiB between two are short";
     match kind {
@@ -386,7 +385,6 @@ fn a_short_call_that_fails_for_one_of_those_that_block_leaves_nobody_waiting() {
                     let open = || end.run(|| team.open(0, 0, true)).map(|turn| turn.expect("there is memory"));
                     end.run(|| barrier(open().unwrap())).unwrap();
                     let called = short_call(open().unwrap(), kind, team.me() == failing, end);
-                    // Who has not met the one that failed yet does so now.
                     let next = open().and_then(|turn| end.run(|| barrier(turn)));
                     (called, next)
                 })
@@ -396,7 +394,6 @@ fn a_short_call_that_fails_for_one_of_those_that_block_leaves_nobody_waiting() {
         });
         let packs = !matches!((kind, failing), ("bcast", 1) | ("gather", 0) | ("alltoall into", _));
         assert_eq!(ends[failing].0, Err(Error::NoMemory(if packs { 1 } else { 2 })), "{kind}, {failing}");
-        // Who has something to read does not get it.
         assert_eq!(ends[1 - failing].0, if packs { Err(Error::Peer) } else { Ok(()) }, "{kind}, {failing}");
         assert_eq!([ends[0].1, ends[1].1], [Err(Error::Peer); 2], "{kind}, {failing}");
     }
