@@ -24,7 +24,7 @@ const FROM: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
 /// things in the caches, and messages through the queue took longer here than in calls as long as this was measured a few times, with buffers 16 bytes behind the beginning of a page.
 const PERCENT: [u64; 3] = [65, 80, 90];
 /// Blocks of an exchange are read in any case from so many bytes on. Where caches are fast at times only, blocks of 128 and 256 KiB through the queue take 0.7 to 0.9 of the time that reading takes, but
-/// up to 1.25 of it at other times, when it is more than other libraries take: a choice that is made once had better be the one that is never bad. (In calls that do not block from [`LONG`] on.)
+/// up to 1.25 of it at other times, when it is more than other libraries take: a choice that is made once had better be the one that is never bad. (In calls that do not block [sooner](Rates::thresholds).)
 const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;

@@ -28,7 +28,7 @@ const BYTES: usize = 64;
 /// Bytes of a set that are taken back, at most: asking for more takes longer than there is time.
 const MOST: usize = 32 << 10;
 
-/// Lines at the beginning of what is short and rotates that are asked for, at most: about as many as a core waits for at a time.
+/// Lines at the beginning of what is short and rotates that are asked for, at most: with all 64 of 4 KiB calls took as long.
 const ROTATED: usize = 32;
 
 /// Nothing is taken back after so many operations that did not need the queue: the next one is taken not to need it, either.
