@@ -21,7 +21,7 @@ use super::keys::{self, Keys};
 use super::layout::Control;
 use super::locator::{HELLO_BYTES, Hello, Kind};
 use super::mailbox::GroupId;
-use super::memory::{Member, Memory, Page};
+use super::memory::{Contents, Member, Memory, Page};
 use super::peer::Peer;
 use super::pool::{PAGE, Pool, SLEEPERS};
 use super::reading::{self, Way, Ways};
@@ -292,7 +292,7 @@ impl Group {
     }
 }
 
-// SAFETY: leases are pages of the caller's own pool, reserved and zeroed by `Pool::ready`; views are bounded by the pool's length;
+// SAFETY: leases are pages of the caller's own pool, reserved and (but where anything may lie) zeroed by `Pool::ready`; views are bounded by the pool's length;
 // both are aligned to a page, and so is page 0 of the first member's pool, which its maker reserves, and where sleepers are counted at a multiple of 64;
 // all are mapped as long as the group's `Pool` and `Peer`s, which it holds. An owner hands pages out again only after all members have dropped the group (see `mailbox`).
 unsafe impl Memory for Group {
@@ -314,8 +314,16 @@ unsafe impl Memory for Group {
         first.as_ref().map_or(self.pool.address(0), |peer| peer.map.start()).wrapping_add(SLEEPERS)
     }
 
-    fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {
-        self.pool.lease(self.id, bytes)
+    fn lease(&self, bytes: usize, contents: Contents) -> Option<(Page, *mut u8)> {
+        self.pool.lease(self.id, bytes, contents)
+    }
+
+    fn map(&self, member: Member, page: Page, bytes: usize) {
+        let count = bytes.div_ceil(PAGE) as u32;
+        match &self.seats[member].peer {
+            None => self.pool.map(page, count),
+            Some(peer) => peer.map.map_ahead(page, count, false),
+        }
     }
 
     fn view(&self, member: Member, page: Page, bytes: usize) -> *const u8 {

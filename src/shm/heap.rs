@@ -2,12 +2,14 @@
 
 use crate::endpoint::Result;
 use crate::shm::layout::Sleepers;
-use crate::shm::memory::{Member, Memory, Page};
+use crate::shm::memory::{Contents, Member, Memory, Page};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const CONTROL_BYTES: usize = 4096;
+/// What lies where anything may lie.
+const LEFT_OVER: u8 = 0xa5;
 
 struct Block {
     at: *mut u8,
@@ -105,7 +107,7 @@ struct View {
     me: Member,
 }
 
-// SAFETY: the blocks are aligned to 64 bytes, zeroed, and live as long as any view.
+// SAFETY: the blocks are aligned to 64 bytes, zeroed (but where anything may lie), and live as long as any view.
 unsafe impl Memory for View {
     fn me(&self) -> Member {
         self.me
@@ -123,12 +125,16 @@ unsafe impl Memory for View {
         self.shared.sleepers.at
     }
 
-    fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {
+    fn lease(&self, bytes: usize, contents: Contents) -> Option<(Page, *mut u8)> {
         let take = |left: usize| left.checked_sub(1);
         self.shared.budget[self.me].fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
         let mut leases = lock(&self.shared.leases[self.me]);
         let block = Block::new(bytes);
         let at = block.at;
+        if contents == Contents::Anything {
+            // SAFETY: the block, which nobody else knows yet.
+            unsafe { at.write_bytes(LEFT_OVER, bytes) };
+        }
         leases.push(block);
         Some((leases.len() as Page - 1, at))
     }

@@ -9,10 +9,19 @@ pub type Member = usize;
 /// Number of a page in its owner's pool.
 pub type Page = u32;
 
+/// What a lease holds when it is handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing but zeros.
+    Zeros,
+    /// What somebody has written there before. For what is only read after it has been written.
+    Anything,
+}
+
 /// The memory that the members of one team share. All of it is written by its owner only, but for a [count](Memory::sleepers).
 ///
 /// # Safety
-/// What the functions return must be memory of the lengths said here, aligned to 64 bytes, zeroed when first handed out, and valid as long
+/// What the functions return must be memory of the lengths said here, aligned to 64 bytes, zeroed when first handed out (but for [`Contents::Anything`]), and valid as long
 /// as `self`.
 pub unsafe trait Memory: Send + Sync {
     /// The caller's place.
@@ -25,7 +34,9 @@ pub unsafe trait Memory: Send + Sync {
     fn sleepers(&self) -> *mut u8;
     /// Reserves `bytes` of the caller's own memory: its first page, and its address. `None`: the budget is spent, or there is
     /// no memory.
-    fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)>;
+    fn lease(&self, bytes: usize, contents: Contents) -> Option<(Page, *mut u8)>;
+    /// Maps what a member has leased, so that to use it takes no faults: a hint.
+    fn map(&self, _member: Member, _page: Page, _bytes: usize) {}
     /// The caller's view of a lease of `bytes` that another member has published.
     fn view(&self, member: Member, page: Page, bytes: usize) -> *const u8;
     /// Whether members can read each other's private memory; the same for all members.

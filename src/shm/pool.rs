@@ -3,7 +3,7 @@
 //! Layout: page 0 and some more hold the header (token, [`Sleepers`], then the boards of [`super::mailbox`], one per process of the node); the rest
 //! is handed out in pages. Every byte is written by the owner only, but for the sleepers. The pool is as long as the process' share, sparse, and mapped
 //! whole, so that no lease needs another mapping anywhere; pages count against the [`Budget`] when they are first reserved, stay
-//! reserved, and are zeroed when they are handed out again.
+//! reserved, and are zeroed when they are handed out again, unless whoever gets them writes before anybody reads.
 //!
 //! A group's pages are free again when the owner has dropped its side of the group and every other member has announced that it
 //! is through with them. The pool looks for announcements whenever it leases and whenever a group ends.
@@ -24,7 +24,7 @@ use super::keys;
 use super::layout::Sleepers;
 use super::locator::{Hello, Locator, Place, pid_space};
 use super::mailbox::{self, Board, GroupId, Inbox, Outbox};
-use super::memory::Page;
+use super::memory::{Contents, Page};
 use super::peer::Peer;
 use super::reading::Ways;
 use crate::sync::atomic::AtomicU64;
@@ -173,7 +173,7 @@ impl Pool {
             }
             None => return Err(Failure::new(format!("{} groups at a time are the most", state.groups.len()))),
         };
-        let control = self.take(state, pages).inspect_err(|_| state.vacant.push(Reverse(group)))?;
+        let control = self.take(state, pages, Contents::Zeros).inspect_err(|_| state.vacant.push(Reverse(group)))?;
         state.groups[group as usize] = Some(Record { leases: vec![(control, pages)], ..Record::default() });
         Ok((group, control))
     }
@@ -184,11 +184,11 @@ impl Pool {
     }
 
     /// Leases `bytes` for a group.
-    pub(super) fn lease(&self, group: GroupId, bytes: usize) -> Option<(Page, *mut u8)> {
+    pub(super) fn lease(&self, group: GroupId, bytes: usize, contents: Contents) -> Option<(Page, *mut u8)> {
         let mut state = self.lock();
         self.collect(&mut state);
         let count = u32::try_from(bytes.div_ceil(PAGE).max(1)).ok()?;
-        match self.take(&mut state, count) {
+        match self.take(&mut state, count, contents) {
             Ok(page) => {
                 state.groups[group as usize].as_mut()?.leases.push((page, count));
                 Some((page, self.address(page)))
@@ -315,15 +315,20 @@ impl Pool {
         state.pages.left() > before
     }
 
-    /// Pages that are reserved and zero.
-    fn take(&self, state: &mut State, count: u32) -> Result<Page, Failure> {
-        match self.try_take(state, count) {
-            Err(_) if self.bury(state) => self.try_take(state, count),
+    /// Maps pages of the caller's own, so that to use them takes no faults.
+    pub(super) fn map(&self, first: Page, count: u32) {
+        self.store.map.map_ahead(first, count, true);
+    }
+
+    /// Pages that are reserved, with these contents.
+    fn take(&self, state: &mut State, count: u32, contents: Contents) -> Result<Page, Failure> {
+        match self.try_take(state, count, contents) {
+            Err(_) if self.bury(state) => self.try_take(state, count, contents),
             result => result,
         }
     }
 
-    fn try_take(&self, state: &mut State, count: u32) -> Result<Page, Failure> {
+    fn try_take(&self, state: &mut State, count: u32, contents: Contents) -> Result<Page, Failure> {
         let first = state.pages.take(count).ok_or_else(|| {
             let left = u64::from(state.pages.left()) * PAGE as u64;
             Failure::new(format!(
@@ -331,12 +336,12 @@ impl Pool {
                 u64::from(count) * PAGE as u64
             ))
         })?;
-        self.ready(state, first, count).inspect_err(|_| state.pages.give(first, count))?;
+        self.ready(state, first, count, contents).inspect_err(|_| state.pages.give(first, count))?;
         Ok(first)
     }
 
-    /// Reserves those of the pages that are not, and zeroes those that are.
-    fn ready(&self, state: &mut State, first: Page, count: u32) -> Result<(), Failure> {
+    /// Reserves those of the pages that are not, and zeroes those that are, where zeros are wanted.
+    fn ready(&self, state: &mut State, first: Page, count: u32, contents: Contents) -> Result<(), Failure> {
         let bytes = |pages: u32| u64::from(pages) * PAGE as u64;
         let runs = state.reserved.runs(first, count);
         let fresh = || runs.iter().filter(|run| !run.inside);
@@ -356,7 +361,7 @@ impl Pool {
             }
         }
         state.reserved.add(first, count);
-        for run in runs.iter().filter(|run| run.inside) {
+        for run in runs.iter().filter(|run| run.inside && contents == Contents::Zeros) {
             // SAFETY: reserved pages of our own pool, which no member of a group reads any more.
             unsafe { ptr::write_bytes(self.address(run.first), 0, bytes(run.count) as usize) };
         }

@@ -21,12 +21,11 @@ use crate::shm::layout::{
     BLOCKING, Control, LANES, LINE, LINES, MAX_TOLD, NOT_YET, PAGES, Part, REFUSED, SHARE_ALIGN, SHORT, SLOTS, STREAMS,
     Sleepers, StreamControl, share,
 };
-use crate::shm::memory::{Member, Memory};
+use crate::shm::memory::{Contents, Member, Memory};
 use crate::shm::rates::{ByMode, Thresholds};
 use crate::shm::reach::Reach;
 use crate::shm::turn::{Nearness, Trail, Turn};
 use crate::sync::here::Here;
-use crate::sync::pages;
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
 use smallvec::SmallVec;
@@ -273,10 +272,6 @@ impl Team {
         }
         if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
             let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
-            if let (Some(queues), true) = (&found, self.config.rotates) {
-                // Slots that rotate come to all pages soon: one after the other that would take longer, within calls.
-                queues.iter().enumerate().for_each(|(m, at)| pages::map(at.0, self.queue_bytes(), m == self.me()));
-            }
             let queues = found.map(|at| Queues { at, trail: Trail::new(&self.config), nearness: Nearness::default() });
             stream.queues.get_or_init(|| queues);
         }
@@ -292,7 +287,8 @@ impl Team {
         let entry = |member: Member| &self.control(member).directory[id][part as usize];
         let own = &stream.own[part as usize];
         if entry(self.me()).load(Ordering::Relaxed) == NOT_YET {
-            let published = match self.memory.lease(bytes) {
+            let contents = if part == Part::Control { Contents::Zeros } else { Contents::Anything };
+            let published = match self.memory.lease(bytes, contents) {
                 None => REFUSED,
                 Some((page, at)) => {
                     own.store(at, Ordering::Relaxed);
@@ -317,10 +313,15 @@ impl Team {
         if refused {
             return Ok(None);
         }
+        let page = |seen| (seen - PAGES) as u32;
+        if part == Part::Queue && self.config.rotates {
+            // Slots that rotate come to all pages soon: one after the other that would take longer, within calls.
+            all.iter().for_each(|&(member, seen)| self.memory.map(member, page(seen), bytes));
+        }
         let at = |(member, seen): (Member, u64)| match (member == self.me(), id, part) {
             (true, ..) => At(own.load(Ordering::Relaxed)),
             (_, 0, Part::Control) => At(ptr::from_ref(&self.control(member).stream).cast_mut().cast()),
-            _ => At(self.memory.view(member, (seen - PAGES) as u32, bytes).cast_mut()),
+            _ => At(self.memory.view(member, page(seen), bytes).cast_mut()),
         };
         Ok(Some(all.into_iter().map(at).collect()))
     }

@@ -2,7 +2,7 @@
 
 use coll_rust::endpoint::{Error, Result};
 use coll_rust::shm::layout::{Control, LINE, LINES, Sleepers, StreamControl};
-use coll_rust::shm::memory::{Member, Memory, Page};
+use coll_rust::shm::memory::{Contents, Member, Memory, Page};
 use coll_rust::sync::model::{register_contents, register_word};
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ unsafe impl Memory for View {
         start(&self.shared.sleepers)
     }
 
-    fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {
+    fn lease(&self, bytes: usize, _: Contents) -> Option<(Page, *mut u8)> {
         assert_eq!(bytes, self.shared.queue, "the models lease queues only");
         self.shared.leases[self.me].first().map(|queue| (0, start(queue)))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use coll_rust::endpoint::Error;
 use coll_rust::shm::group::Draft;
-use coll_rust::shm::memory::Memory;
+use coll_rust::shm::memory::{Contents, Memory};
 use coll_rust::shm::pool::PAGE;
 use coll_rust::shm::reading::Ways;
 
@@ -38,7 +38,7 @@ pub fn killed(job: &mut Job) {
     assert!(!group.is_dead(other) && !group.is_dead(job.rank));
     // What it wrote stays.
     assert!(filled(group.control(VICTIM), PAGE, 3 + VICTIM as u64));
-    group.lease(40 * PAGE).unwrap();
+    group.lease(40 * PAGE, Contents::Zeros).unwrap();
     job.barrier();
     drop(group);
     job.barrier();
@@ -84,12 +84,12 @@ pub fn full(job: &mut Job) {
     // Nothing is left of a lease that fails half-way. One at a time: together they would have less.
     let before = pool.usage();
     for rank in 0..2 {
-        assert!(rank != job.rank || first.lease(4 << 20).is_none());
+        assert!(rank != job.rank || first.lease(4 << 20, Contents::Zeros).is_none());
         job.barrier();
     }
     assert_eq!(pool.usage(), before);
     let mut leases = Vec::new();
-    while let Some((_, at)) = first.lease(BYTES) {
+    while let Some((_, at)) = first.lease(BYTES, Contents::Zeros) {
         fill(at, BYTES, leases.len() as u64);
         leases.push(at);
     }
@@ -108,7 +108,7 @@ pub fn full(job: &mut Job) {
     assert!(groups.len() < 768);
     job.barrier();
     let mut crumbs = 0;
-    while first.lease(1).is_some() {
+    while first.lease(1, Contents::Zeros).is_some() {
         crumbs += 1;
     }
     assert!(crumbs < 768);
@@ -121,7 +121,7 @@ pub fn full(job: &mut Job) {
     assert_eq!(pool.usage().leased, 0);
     // Used again without asking the folder.
     let again = member(group(job, Some(&pool), &[0, 1]));
-    let failing = leases.iter().filter(|_| again.lease(BYTES).is_none()).count();
+    let failing = leases.iter().filter(|_| again.lease(BYTES, Contents::Zeros).is_none()).count();
     assert_eq!(failing, 0);
     job.barrier();
 }

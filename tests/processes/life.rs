@@ -10,7 +10,7 @@ use coll_rust::shm::budget::Budget;
 use coll_rust::shm::group::{Draft, Group};
 use coll_rust::shm::layout::Sleepers;
 use coll_rust::shm::locator::{HELLO_BYTES, Locator, Place};
-use coll_rust::shm::memory::{Memory, Page};
+use coll_rust::shm::memory::{Contents, Memory, Page};
 use coll_rust::shm::peer::Peer;
 use coll_rust::shm::pool::{PAGE, Pool};
 use coll_rust::shm::reading::{Way, Ways};
@@ -41,7 +41,7 @@ pub fn patterns(job: &mut Job) {
     }
     check_controls(job, &group, 1);
     check_sleepers(job, &group);
-    let (page, at) = group.lease(BYTES).unwrap();
+    let (page, at) = group.lease(BYTES, Contents::Zeros).unwrap();
     assert!((at as usize).is_multiple_of(64) && zero(at, BYTES));
     fill(at, BYTES, 100 + group.me() as u64);
     let pages = job.all(page.to_le_bytes());
@@ -163,10 +163,10 @@ pub fn budget(job: &mut Job) {
     // Rank 1 has no memory left for a control block.
     let pool = cases::pool(job, 16 * PAGE as u64).unwrap();
     let first = member(group(job, Some(&pool), &[0, 1, 2]));
-    assert!(first.lease(64 * PAGE).is_none());
+    assert!(first.lease(64 * PAGE, Contents::Zeros).is_none());
     assert!(pool.refusal().unwrap().contains("in a row"), "{:?}", pool.refusal());
     let mut leases = 0;
-    while job.rank == 1 && first.lease(PAGE).is_some() {
+    while job.rank == 1 && first.lease(PAGE, Contents::Zeros).is_some() {
         leases += 1;
     }
     assert!(job.rank != 1 || (10..16).contains(&leases), "{leases}");
@@ -205,7 +205,7 @@ fn threads_share_a_pool() {
                 for round in 0..200 {
                     let [left, right] = pair(a, b);
                     let bytes = PAGE * (1 + (round * 7 + thread as usize) % 5);
-                    let (page, at) = left.lease(bytes).unwrap();
+                    let (page, at) = left.lease(bytes, Contents::Zeros).unwrap();
                     assert!(zero(at, bytes) && zero(left.control(0), PAGE));
                     fill(at, bytes, thread);
                     fill(left.control(0), PAGE, thread);
@@ -218,6 +218,23 @@ fn threads_share_a_pool() {
     });
     assert_eq!((a.usage().leased, b.usage().leased), (0, 0));
     assert_eq!((a.usage().peers, b.usage().peers), (1, 1));
+}
+
+#[test]
+fn only_who_wants_zeros_pays_for_them() {
+    let (a, b) = (in_process(0, 2, 8 * MIB), in_process(1, 2, 8 * MIB));
+    let lease = |contents| {
+        let [left, right] = pair(&a, &b);
+        let (page, at) = left.lease(4 * PAGE, contents).unwrap();
+        left.map(0, page, 4 * PAGE);
+        right.map(0, page, 4 * PAGE);
+        let (was_zero, was_filled) = (zero(at, 4 * PAGE), filled(right.view(0, page, 4 * PAGE), 4 * PAGE, 7));
+        fill(at, 4 * PAGE, 7);
+        (was_zero, was_filled)
+    };
+    assert_eq!(lease(Contents::Anything), (true, false), "new ones");
+    assert_eq!(lease(Contents::Anything), (false, true));
+    assert_eq!(lease(Contents::Zeros), (true, false));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use coll_rust::shm::group::Group;
-use coll_rust::shm::memory::{Memory, Page};
+use coll_rust::shm::memory::{Contents, Memory, Page};
 use coll_rust::shm::pool::PAGE;
 
 use super::cases::{self, fill, filled, group, member, zero};
@@ -61,8 +61,11 @@ pub fn load(job: &mut Job) {
         let mut lease = (0, 0, 0);
         if let Ok(Some(group)) = &new {
             let bytes = 1 + own.below(3 * PAGE as u64) as usize;
-            if let Some((page, at)) = group.lease(bytes) {
-                assert!(zero(at, bytes) && zero(group.control(group.me()), PAGE));
+            let contents = if own.below(2) == 0 { Contents::Zeros } else { Contents::Anything };
+            if let Some((page, at)) = group.lease(bytes, contents) {
+                assert!(contents == Contents::Anything || zero(at, bytes));
+                assert!(zero(group.control(group.me()), PAGE));
+                group.map(group.me(), page, bytes);
                 let stamp = round * 8 + job.rank as u64;
                 fill(at, bytes, stamp);
                 fill(group.control(group.me()), PAGE, stamp);
@@ -75,6 +78,9 @@ pub fn load(job: &mut Job) {
             Ok(Some(group)) => {
                 made += 1;
                 let number = |rank: usize, n: usize| u64::from_le_bytes(said[rank][n * 8..][..8].try_into().unwrap());
+                for (other, &rank) in ranks.iter().enumerate().filter(|&(_, &rank)| number(rank, 1) > 0) {
+                    group.map(other, number(rank, 0) as Page, number(rank, 1) as usize);
+                }
                 let leases =
                     ranks.iter().map(|&rank| (number(rank, 0) as Page, number(rank, 1) as usize, number(rank, 2)));
                 held.push(Held { group, leases: leases.collect(), until: round + own.below(8) });
@@ -122,7 +128,7 @@ pub fn signals(job: &mut Job) {
                 std::thread::sleep(Duration::from_micros(100));
             }
         });
-        let lease = group.lease(64 << 20);
+        let lease = group.lease(64 << 20, Contents::Zeros);
         done.store(true, Ordering::Relaxed);
         lease
     });

@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr;
 
-use coll_rust::shm::memory::Memory;
+use coll_rust::shm::memory::{Contents, Memory};
 use coll_rust::shm::pool::PAGE;
 
 use super::cases::{self, fill, filled, group, member, zero};
@@ -67,7 +67,7 @@ pub fn placement(job: &mut Job) {
     let mine = bind(nodes[job.rank % nodes.len()].1).unwrap();
     let pool = cases::pool(job, 64 << 20).unwrap();
     let group = member(group(job, Some(&pool), &[0, 1]));
-    let (page, at) = group.lease(BYTES).unwrap();
+    let (page, at) = group.lease(BYTES, Contents::Zeros).unwrap();
     let taken = pool.usage();
     assert!(taken.leased >= BYTES as u64 && taken.held >= taken.leased, "{taken:?}");
     let other = 1 - job.rank;

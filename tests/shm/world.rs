@@ -2,7 +2,7 @@
 
 use coll_rust::endpoint::Result;
 use coll_rust::shm::heap::Heap;
-use coll_rust::shm::memory::{Member, Memory, Page};
+use coll_rust::shm::memory::{Contents, Member, Memory, Page};
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::Rng;
 use std::pin::Pin;
@@ -121,8 +121,8 @@ unsafe impl Memory for Watched {
         self.memory.sleepers()
     }
 
-    fn lease(&self, bytes: usize) -> Option<(Page, *mut u8)> {
-        self.memory.lease(bytes)
+    fn lease(&self, bytes: usize, contents: Contents) -> Option<(Page, *mut u8)> {
+        self.memory.lease(bytes, contents)
     }
 
     fn view(&self, member: Member, page: Page, bytes: usize) -> *const u8 {
