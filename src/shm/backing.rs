@@ -65,7 +65,7 @@ pub fn system_page() -> u64 {
 pub struct Mapping {
     start: NonNull<u8>,
     len: usize,
-    /// Pages that have been [mapped ahead](Mapping::map_ahead). They stay so: nobody takes pages away that groups have used.
+    /// Pages that have been [mapped ahead](Mapping::map_ahead). They stay so, as a rule: pools keep what groups have used.
     ahead: Mutex<PageSet>,
 }
 
@@ -91,11 +91,12 @@ impl Mapping {
 
     /// Maps pages of the pool that have not been mapped so before, to be read, or written too. Again it would change nothing, but take 50 µs for 2 MiB.
     pub fn map_ahead(&self, first: Page, count: u32, writable: bool) {
+        let end = (u64::from(first) + u64::from(count)) * PAGE as u64;
+        assert!(end <= self.len as u64, "page {first}, {count} pages: outside the pool");
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         for run in ahead.runs(first, count).iter().filter(|run| !run.inside) {
-            let (at, bytes) = (run.first as usize * PAGE, run.count as usize * PAGE);
-            assert!(at + bytes <= self.len, "pages {}+{}: outside the pool", run.first, run.count);
-            pages::map(self.start().wrapping_add(at), bytes, writable);
+            let at = self.start().wrapping_add(run.first as usize * PAGE);
+            pages::map(at, run.count as usize * PAGE, writable);
         }
         ahead.add(first, count);
     }

@@ -1,6 +1,6 @@
 //! What lies in memory that processes share: 64-bit words, and the contents that they guard.
 //!
-//! Words are found by address, in memory that starts as zeros. Under the model checker (`--cfg loom`) the checker's atomics
+//! Words are found by address, and start as zeros. Under the model checker (`--cfg loom`) the checker's atomics
 //! stand in for them, kept in a table by address; contents keep their bytes in the real memory, and each access is
 //! reported to the checker, which finds those that no release and acquire put in order.
 

@@ -52,8 +52,11 @@ pub struct Needs {
     pub secret: bool,
 }
 
-fn room(bytes: usize) -> Vec<Cell> {
-    vec![Cell([0; 64]); bytes.div_ceil(64)]
+/// What lies in queues before anybody writes there.
+const LEFT_OVER: u8 = 0xa5;
+
+fn room(bytes: usize, filled: u8) -> Vec<Cell> {
+    vec![Cell([filled; 64]); bytes.div_ceil(64)]
 }
 
 fn start(block: &[Cell]) -> *mut u8 {
@@ -65,14 +68,14 @@ impl Modelled {
     pub fn new(needs: &Needs) -> Modelled {
         let before = needs.shorts * needs.short;
         let bytes = before + needs.fragment * needs.fragments;
-        let controls: Vec<_> = (0..needs.members).map(|_| room(4096)).collect();
+        let controls: Vec<_> = (0..needs.members).map(|_| room(4096, 0)).collect();
         let leases: Vec<Vec<_>> = (0..needs.members)
             .map(|m| match needs.queues && !needs.poor.contains(&m) {
-                true => vec![room(bytes)],
+                true => vec![room(bytes, LEFT_OVER)],
                 false => Vec::new(),
             })
             .collect();
-        let sleepers = room(size_of::<Sleepers>());
+        let sleepers = room(size_of::<Sleepers>(), 0);
         register_word(start(&sleepers), 0);
         for block in &controls {
             let base = start(block);
@@ -118,7 +121,7 @@ struct View {
     me: Member,
 }
 
-// SAFETY: blocks of the right sizes, aligned and zeroed, alive as long as any view.
+// SAFETY: blocks of the right sizes, aligned and zeroed (but for queues), alive as long as any view.
 unsafe impl Memory for View {
     fn me(&self) -> Member {
         self.me

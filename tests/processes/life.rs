@@ -238,6 +238,13 @@ fn only_who_wants_zeros_pays_for_them() {
 }
 
 #[test]
+#[should_panic(expected = "outside the pool")]
+fn nothing_outside_a_pool_is_mapped() {
+    let (a, b) = (in_process(0, 2, MIB), in_process(1, 2, MIB));
+    pair(&a, &b)[0].map(1, MIB as Page / PAGE as Page - 1, 2 * PAGE);
+}
+
+#[test]
 fn a_forgotten_draft_keeps_its_page() {
     let (a, b) = (in_process(0, 2, MIB), in_process(1, 2, MIB));
     drop(a.prepare(Ways::NONE).unwrap());
