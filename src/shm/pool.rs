@@ -322,10 +322,8 @@ impl Pool {
 
     /// Pages that are reserved, with these contents.
     fn take(&self, state: &mut State, count: u32, contents: Contents) -> Result<Page, Failure> {
-        match self.try_take(state, count, contents) {
-            Err(_) if self.bury(state) => self.try_take(state, count, contents),
-            result => result,
-        }
+        let taken = self.try_take(state, count, contents);
+        if taken.is_err() && self.bury(state) { self.try_take(state, count, contents) } else { taken }
     }
 
     fn try_take(&self, state: &mut State, count: u32, contents: Contents) -> Result<Page, Failure> {
