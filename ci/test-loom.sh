@@ -23,8 +23,8 @@ sleeper counted late    | src/shm/team/waking.rs | no_wake_up_is_lost           
 sleeper not counted on  | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/fetch_add(1, Ordering::Relaxed)/store(1, Ordering::Relaxed)/; s/fetch_sub(1, Ordering::Relaxed)/store(0, Ordering::Relaxed)/
 relaxed last step       | src/shm/turn/view.rs   | a_payload_arrives_with_its_flag                 | s/line.store(last, Ordering::Release)/line.store(last, Ordering::Relaxed)/
 relaxed end             | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/read.store(word(next, 0), Ordering::Release)/read.store(word(next, 0), Ordering::Relaxed)/
-no wake for the line    | src/shm/turn/view.rs   | no_wake_up_is_lost_where_the_end_wakes          | s/wake(.through, (line.*$/wake([through]);/
-no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/wake(.through.)/wake([])/
+no wake for the line    | src/shm/turn/view.rs   | no_wake_up_is_lost_where_the_end_wakes          | s/, (line, self.line_before(), last)//
+no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/.through.);$/[]);/
 line not awaited        | src/shm/turn/slots.rs  | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
 set not awaited         | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => (config.sets.into(), true),/_ => (config.lines as usize, true),/
 set kept too long       | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/!self.known(word(last.wrapping_add(1), 0))/false/
@@ -36,7 +36,7 @@ exchange goes before    | src/shm/op/block.rs    | a_set_holds_another_short_exc
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/=> SHORTEST,/=> LINE,/
 piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/read(reader, before + 1)/read(reader, before)/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
-relaxed glance          | src/shm/turn/slots.rs  | two_exchange_lines                              | s/reached(word.load(Ordering::Acquire), self.target)/reached(word.load(Ordering::Relaxed), self.target)/
+relaxed glance          | src/shm/turn/alike.rs  | two_exchange_lines                              | s/reached(word.load(Ordering::Acquire), self.target)/reached(word.load(Ordering::Relaxed), self.target)/
 exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/_ => Some(want_set(self.team.config(), out, peers.to())),/_ => Some(0),/
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
 answered twice          | src/shm/turn/asking.rs | two_ask_each_other                              | s/desk.answered.is_none()/true/
@@ -49,7 +49,7 @@ half not awaited        | src/shm/op/gather.rs   | a_half_of_a_set_stays_until_t
 relaxed failure         | src/shm/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/
 flip not counted        | src/shm/mailbox.rs     | what_is_counted_is_seen                         | s/store(self.news, Ordering::Release)/store(self.news, Ordering::Relaxed)/
 relaxed flip            | src/shm/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/
-next set not awaited    | src/shm/turn/rotation.rs | a_set_that_was_gone_on_in_is_used_again_only_when_it_has_been_read | s/(1..u32::from(self.team.config().sets)).contains(&since)/false/
+next set not awaited    | src/shm/turn/rotation.rs | a_set_that_was_gone_on_in_is_used_again_only_when_it_has_been_read | s/(1..u32::from(sets)).contains(&since)/false/
 slot not awaited        | src/shm/turn/slots.rs  | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
 '
 # Each line of the table that has a file, as name, file, model and change.

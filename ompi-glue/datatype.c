@@ -28,12 +28,12 @@ void cr_dtype_release(struct ompi_datatype_t *dtype)
     OBJ_RELEASE(dtype);
 }
 
-CR_HOT int cr_dtype_plain(struct ompi_datatype_t *dtype, size_t *size)
+CR_HOT size_t cr_dtype_plain(struct ompi_datatype_t *dtype)
 {
     const opal_datatype_t *type = &dtype->super;
-    *size = type->size;
-    return 0 != (type->flags & OPAL_DATATYPE_FLAG_NO_GAPS) && 0 == type->true_lb && 0 == type->lb
-           && (size_t) (type->ub - type->lb) == type->size;
+    const int plain = 0 != (type->flags & OPAL_DATATYPE_FLAG_NO_GAPS) && 0 == (type->true_lb | type->lb)
+                      && (size_t) type->ub == type->size;
+    return plain ? type->size : 0;
 }
 
 int cr_dtype_is_predefined(struct ompi_datatype_t *dtype)

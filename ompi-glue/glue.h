@@ -246,8 +246,8 @@ struct cr_dtype_info {
     int predefined;
 };
 void cr_dtype_info(struct ompi_datatype_t *dtype, struct cr_dtype_info *info);
-/* Whether elements are runs of *size bytes without any gap, at their origin and one after the other. Quick. */
-int cr_dtype_plain(struct ompi_datatype_t *dtype, size_t *size);
+/* Bytes of an element, if elements are runs of so many without any gap, at their origin and one after the other; else 0. Quick. */
+size_t cr_dtype_plain(struct ompi_datatype_t *dtype);
 /* It is no derived one. Quick. */
 int cr_dtype_is_predefined(struct ompi_datatype_t *dtype);
 /* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, cut anywhere.

@@ -5,6 +5,7 @@
 use super::glue::cr_counter;
 use super::kind::{Kind, Mode};
 use crate::shm::reading::{Way, counter};
+use crate::sync::hint::unlikely;
 use crate::topo::Level;
 use std::ffi::CString;
 use std::fmt::Write;
@@ -42,11 +43,15 @@ pub fn set_threads(several: bool) {
 impl Counters {
     /// A locked addition costs more than all the rest of counting, and only several threads need it.
     #[inline(always)]
-    fn add(&self, counter: &AtomicU64, more: u64) {
-        if self.threads.load(Ordering::Relaxed) {
-            counter.fetch_add(more, Ordering::Relaxed);
+    fn add<const N: usize>(&self, counts: [(&AtomicU64, u64); N]) {
+        if unlikely(self.threads.load(Ordering::Relaxed)) {
+            for (counter, more) in counts {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
         } else {
-            counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+            for (counter, more) in counts {
+                counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+            }
         }
     }
 }
@@ -54,22 +59,20 @@ impl Counters {
 /// A call that the component takes; of a persistent operation, a start.
 pub fn handled(kind: Kind, mode: Mode) {
     let counters = &COUNTERS[kind as usize];
-    counters.add(&counters.handled, 1);
-    counters.add(&counters.modes[mode as usize], 1);
+    counters.add([(&counters.handled, 1), (&counters.modes[mode as usize], 1)]);
 }
 
 /// A call that goes to the component below; of a persistent operation, its initialisation.
 pub fn passed(kind: Kind, mode: Mode) {
     let counters = &COUNTERS[kind as usize];
-    counters.add(&counters.passed, 1);
-    counters.add(&counters.modes[mode as usize], 1);
+    counters.add([(&counters.passed, 1), (&counters.modes[mode as usize], 1)]);
 }
 
 /// A message sent at the level of this index.
 pub fn sent(kind: Kind, level: u8, bytes: usize) {
     let counters = &COUNTERS[kind as usize];
-    counters.add(&counters.messages[usize::from(level)], 1);
-    counters.add(&counters.bytes[usize::from(level)], bytes as u64);
+    let level = usize::from(level);
+    counters.add([(&counters.messages[level], 1), (&counters.bytes[level], bytes as u64)]);
 }
 
 /// The table that the shim registers; made once, kept for ever.

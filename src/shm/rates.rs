@@ -103,6 +103,12 @@ impl From<Thresholds> for ByMode {
 }
 
 impl Thresholds {
+    /// The least of all.
+    pub(super) fn least(&self) -> usize {
+        let &Thresholds { bcast, gather, scatter, allgather, alltoall, allreduce } = self;
+        [gather, scatter, allgather, alltoall, allreduce].into_iter().fold(bcast, usize::min)
+    }
+
     /// Where nothing has been measured: the root of a scatter, which copies for all others,
     /// leaves that to them, and so do members of an alltoall, where each copies something else for each other; whatever else is copied twice needs no turns
     /// in between, or is copied in only once for all.

@@ -10,6 +10,7 @@
 //! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially consistent fences).
 
 mod at;
+mod limits;
 mod places;
 mod stream;
 mod waking;
@@ -22,10 +23,11 @@ use crate::shm::layout::{
     Sleepers, StreamControl, share,
 };
 use crate::shm::memory::{Contents, Member, Memory};
-use crate::shm::rates::{ByMode, Thresholds};
+use crate::shm::rates::ByMode;
 use crate::shm::reach::Reach;
 use crate::shm::turn::{Nearness, Trail, Turn};
 use crate::sync::here::Here;
+use crate::sync::hint::{likely, unlikely};
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
 use smallvec::SmallVec;
@@ -50,8 +52,12 @@ pub struct Team {
     may_sleep: bool,
     /// Fragments of a set, less one: a power of two less one.
     fragment_mask: u8,
-    /// Bytes for each of the others in a line, and in a short slot, where they have something each.
-    short_shares: [u16; 2],
+    /// Bytes for each of the others in a line, where they have something each.
+    line_share: u8,
+    /// The same in a short slot.
+    short_share: u16,
+    /// Up to so many bytes of a blocking operation lie [still](Config::still), and are not read elsewhere.
+    still: AtomicU16,
     looks: u32,
     here: Here,
     /// What the caller has told the others of its core.
@@ -108,6 +114,9 @@ impl Team {
         let may_sleep = config.waiting.may_sleep() && size > 1;
         let fragment_mask = (each - 1) as u8;
         let looks = config.waiting.looks();
+        // Where members take turns a reduction works together from `whole` bytes on.
+        let reduced = if config.waiting.crowded { config.whole as usize } else { usize::MAX };
+        let still = (config.still as usize).min(config.shared_work_min.min(reduced).saturating_sub(1)).max(LINE);
         let team = Team {
             me: me as u32,
             size: size as u32,
@@ -123,8 +132,10 @@ impl Team {
             core: AtomicU16::new(0),
             share: share(fragment, size, 64),
             may_sleep,
+            still: AtomicU16::new(still as u16),
             looks,
-            short_shares: [LINE, short].map(|room| share(room, size, SHARE_ALIGN) as u16),
+            line_share: share(LINE, size, SHARE_ALIGN) as u8,
+            short_share: share(short, size, SHARE_ALIGN) as u16,
             thresholds: [const { OnceLock::new() }; 2],
             failed: AtomicBool::new(false),
             accessing: AtomicU32::new(0),
@@ -154,33 +165,6 @@ impl Team {
         &self.config
     }
 
-    /// From how many bytes on to read other members' memory directly; never, unless it was said. `late`: the operation was called when
-    /// that [had been learned](Team::has_learned).
-    #[inline(always)]
-    pub fn thresholds(&self, late: bool, blocking: bool) -> &Thresholds {
-        const NEVER: Thresholds = Thresholds::all(usize::MAX);
-        let [first, learned] = &self.thresholds;
-        let learned = if late { learned.get() } else { None };
-        learned.or(first.get()).map_or(&NEVER, |modes| if blocking { &modes.blocking } else { &modes.others })
-    }
-
-    /// Says so, before the first operation that asks; the same for all members. Nothing, where they cannot read each other's memory.
-    pub fn set_thresholds(&self, thresholds: ByMode) {
-        if self.memory.zero_copy() {
-            let _ = self.thresholds[0].set(thresholds);
-        }
-    }
-
-    /// Says so for operations that are called from now on; all members do it between the same two calls.
-    pub fn learn(&self, thresholds: ByMode) {
-        let _ = self.thresholds[1].set(thresholds);
-    }
-
-    /// Whether there was something to [`learn`](Team::learn) already.
-    pub fn has_learned(&self) -> bool {
-        self.thresholds[1].get().is_some()
-    }
-
     /// The memory below.
     pub fn memory(&self) -> &dyn Memory {
         &*self.memory
@@ -189,7 +173,7 @@ impl Team {
     /// Bytes for each of the others in a line, and in a short slot, where they have something each.
     #[inline(always)]
     pub fn short_shares(&self) -> [usize; 2] {
-        self.short_shares.map(usize::from)
+        [self.line_share.into(), self.short_share.into()]
     }
 
     #[inline(always)]
@@ -235,15 +219,15 @@ impl Team {
     /// When the operation before is not over: an error of the caller.
     #[inline(always)]
     pub fn turn(&self, slot: usize, lane: usize, queue: bool) -> Option<Turn<'_>> {
-        if self.failed.load(Ordering::Relaxed) {
+        if unlikely(self.failed.load(Ordering::Relaxed)) {
             return None;
         }
         let id = slot * LANES + lane;
         let stream = self.stream(id);
         let controls = stream.controls.get()?.as_deref()?;
-        let controls = if id == 0 { &self.controls } else { controls };
+        let controls = if id == 0 && likely(!self.controls.spilled()) { &self.controls } else { controls };
         let queues = stream.queues.get().and_then(Option::as_ref);
-        if queue && queues.is_none() {
+        if unlikely(queue && queues.is_none()) {
             return None;
         }
         Some(Turn::new(self, stream, controls, queues, slot == BLOCKING))

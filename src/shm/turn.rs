@@ -8,6 +8,7 @@
 //! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
 //! a step is, the operation says.
 
+mod alike;
 pub mod asking;
 mod distance;
 mod ending;
@@ -17,13 +18,13 @@ mod trail;
 mod view;
 pub mod waits;
 
+pub use alike::{Alike, AllRooms};
 pub(super) use distance::Nearness;
-pub use slots::Alike;
 pub(super) use trail::Trail;
 pub use view::View;
 use waits::{Suspends, Waits};
 
-use crate::shm::layout::{StreamControl, line_of};
+use crate::shm::layout::StreamControl;
 use crate::shm::team::{At, Queues, Stream, Team};
 use crate::sync::shared::Ordering;
 use std::mem;
@@ -67,8 +68,7 @@ impl<'t> Turn<'t> {
         assert!(!stream.busy.load(Ordering::Relaxed), "the stream's operation before is not over");
         stream.busy.store(true, Ordering::Relaxed);
         let op = stream.next.load(Ordering::Relaxed);
-        let line = line_of(op, team.config().lines);
-        Turn { view: View { team, stream, controls, queues, op, line, wide: 0, narrow: 0, blocking }, waits: Suspends }
+        Turn { view: View { blocking, ..View::of(team, stream, controls, queues, op) }, waits: Suspends }
     }
 
     /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a set: for operations in which a
@@ -137,6 +137,13 @@ impl<'t> Turn<'t> {
 }
 
 impl<'t, W: Waits> Turn<'t, W> {
+    /// The same operation, all of whose data [lie still](Team::lies_still), as far as the caller writes or reads them: the compiler leaves out what is for others.
+    #[inline(always)]
+    pub fn of_what_lies_still(mut self) -> Self {
+        self.view.still = true;
+        self
+    }
+
     /// For an operation that begins: the turn, which suspends by itself, and how to wait.
     #[inline(always)]
     pub fn begin(self) -> (Turn<'t>, W) {
@@ -152,7 +159,7 @@ mod tests {
     use super::*;
     use crate::shm::config::Cores;
     use crate::shm::heap::Heap;
-    use crate::shm::layout::LINE;
+    use crate::shm::layout::{LINE, line_of};
     use crate::shm::team::Config;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};

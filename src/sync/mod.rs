@@ -6,6 +6,7 @@ pub mod cache;
 pub mod cores;
 pub mod futex;
 pub mod here;
+pub mod hint;
 #[cfg(loom)]
 pub mod model;
 pub mod pages;

@@ -358,7 +358,7 @@ impl Blocks for AllBut {
 /// A short call of a member that blocks, by the function that is never suspended; `fails`: the member's data cannot be copied.
 fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
-    let turn = turn.waiting(Blocking::<_, 0>(end));
+    let turn = turn.waiting(Blocking::<_, 0, false>(end));
     let mut room = vec![7_u8; size * 4096];
     let room = Span::new(room.as_mut_ptr(), room.len(), 1);
     let data = Some4k((!fails).then_some(room));
@@ -366,8 +366,8 @@ fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()>
     let short = "blocks of 4 KiB between two are short";
     match kind {
         "bcast" => bcast_now(turn, 0, &data, usize::MAX).ok().expect(short),
-        "alltoall" => alltoall_now(turn, Some(&blocks), &AllBut(room, size), usize::MAX).ok().expect(short),
-        "alltoall into" => alltoall_now(turn, Some(&AllBut(room, size)), &blocks, usize::MAX).ok().expect(short),
+        "alltoall" => alltoall_now(turn, Some(&blocks), &AllBut(room, size)).ok().expect(short),
+        "alltoall into" => alltoall_now(turn, Some(&AllBut(room, size)), &blocks).ok().expect(short),
         _ if me == 0 => receive_now(turn, None::<&Some4k>, &data, usize::MAX).ok().expect(short),
         _ => end.run(|| gather::send(turn, 0, &data, usize::MAX)),
     }

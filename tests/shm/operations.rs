@@ -2,6 +2,7 @@
 
 use super::data::{Affine, bytes, elements, stream};
 use coll_rust::pattern::neighborhood::Neighbors;
+use coll_rust::shm::layout::LINE;
 use coll_rust::shm::op;
 use coll_rust::shm::op::neighbor::Edges;
 use coll_rust::shm::team::Team;
@@ -113,11 +114,26 @@ fn threshold(rng: &mut Rng) -> usize {
     [usize::MAX, 0, 100][rng.below(3)]
 }
 
+/// Whether a member takes it into account that what it sends and gets [lies still](Team::lies_still), as some ways to an operation do and others do not. `shares`: where each member has its share of a room.
+fn knows_still(
+    team: &Team,
+    own: &mut Rng,
+    shares: bool,
+    zero_copy: usize,
+    lens: impl IntoIterator<Item = usize>,
+) -> bool {
+    let line = if shares { team.short_shares()[0] } else { LINE };
+    let still = |len| if shares { team.share_lies_still(len) } else { team.lies_still(len) };
+    own.chance(128) && lens.into_iter().all(|len| len <= line || (still(len) && zero_copy == usize::MAX))
+}
+
 async fn bcast(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, root) = (turn.me(), common.below(turn.size()));
     let expected = bytes(&[id], length(common));
     let zero_copy = threshold(common);
     let data = if me == root { stream(&expected, own) } else { stream(&vec![0; expected.len()], own) };
+    let still = knows_still(turn.team(), own, false, zero_copy, [expected.len()]);
+    let turn = if still { turn.of_what_lies_still() } else { turn };
     // As blocking calls do it.
     let done = match op::bcast::bcast_now(turn, root, &data, zero_copy) {
         Ok(done) => done,
@@ -139,6 +155,10 @@ async fn reduce(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
     let from = elements(&mut input, op.size);
     let to = if own.chance(128) { from } else { elements(&mut output, op.size) };
     let in_place = to.ptr() == from.ptr();
+    // (Nothing is read in a reduction to one.)
+    let still =
+        knows_still(turn.team(), own, false, if rooted { usize::MAX } else { zero_copy }, [from.len() * op.size]);
+    let turn = if still { turn.of_what_lies_still() } else { turn };
     match rooted {
         true => op::reduce::reduce(turn, root, &op, from, to).await.unwrap(),
         false => op::allreduce::allreduce(turn, &op, from, to, zero_copy).await.unwrap(),
@@ -160,6 +180,9 @@ async fn gather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
     let zero_copy = threshold(common);
     let mine = stream(&expected[me], own);
+    let others = expected.iter().enumerate().filter(|&(m, _)| if me == root { m != me } else { m == me });
+    let still = knows_still(turn.team(), own, false, zero_copy, others.map(|(_, block)| block.len()));
+    let turn = if still { turn.of_what_lies_still() } else { turn };
     if me != root {
         return op::gather::send(turn, root, &mine, zero_copy).await.unwrap();
     }
@@ -185,6 +208,9 @@ async fn scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
     let zero_copy = threshold(common);
     let mine = stream(&vec![0; expected[me].len()], own);
+    let others = expected.iter().enumerate().filter(|&(m, _)| if me == root { m != me } else { m == me });
+    let still = knows_still(turn.team(), own, true, zero_copy, others.map(|(_, block)| block.len()));
+    let turn = if still { turn.of_what_lies_still() } else { turn };
     if me != root {
         op::scatter::receive(turn, root, &mine, zero_copy).await.unwrap();
     } else {
@@ -210,6 +236,8 @@ async fn allgather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own:
         before[me].clone_from(&expected[me]);
     }
     let all = blocks(&before, own);
+    let still = knows_still(turn.team(), own, false, zero_copy, expected.iter().map(Vec::len));
+    let turn = if still { turn.of_what_lies_still() } else { turn };
     op::allgather::allgather(turn, (!in_place).then_some(&mine), &all, zero_copy).await.unwrap();
     check(id, me, &all, &expected);
 }
@@ -230,8 +258,9 @@ async fn alltoall(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: 
     }
     let (out, into) = (blocks(&sent, own), blocks(&zeros(&expected), own));
     let zero_copy = threshold(common);
-    // As blocking calls do it.
-    let done = match op::alltoall::alltoall_now(turn, Some(&out), &into, zero_copy) {
+    // As blocking calls do it, which find out whether all lies still.
+    let now = knows_still(turn.team(), own, true, zero_copy, sent.iter().chain(&expected).map(Vec::len));
+    let done = match if now { op::alltoall::alltoall_now(turn, Some(&out), &into) } else { Err(turn) } {
         Ok(done) => done,
         Err(turn) => op::alltoall::alltoall(turn, Some(&out), &into, zero_copy).await,
     };

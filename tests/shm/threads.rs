@@ -74,7 +74,7 @@ fn call_either_way(team: &Team, slot: usize, call: Call, suspended: bool) {
         true => block_on(team, run(team, slot, 0, call)),
         false => {
             let patience = Cell::default();
-            block_on(team, run_with(team, slot, 0, call, Blocks::<_, 0>(InTeam(team, &patience))));
+            block_on(team, run_with(team, slot, 0, call, Blocks::<_, 0, true>(InTeam(team, &patience))));
         }
     }
 }

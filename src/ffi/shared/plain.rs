@@ -140,10 +140,9 @@ impl PlainSide for PlainBlocks {
 /// The datatype is live.
 #[inline(always)]
 pub(super) unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
-    let mut size = 0;
-    // SAFETY: by the caller's promise; fills in ours.
-    let plain = unsafe { glue::cr_dtype_plain(dtype, &mut size) } != 0;
-    (plain && size > 0).then_some(size)
+    // SAFETY: by the caller's promise.
+    let size = unsafe { glue::cr_dtype_plain(dtype) };
+    (size > 0).then_some(size)
 }
 
 /// `count` elements; `None` without any.

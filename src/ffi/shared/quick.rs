@@ -2,6 +2,7 @@
 //! instead of one within the other for each branch that a call may take; or, of some short ones that block, a plain function.
 
 mod blocking_only;
+mod go;
 mod reduction;
 
 use super::plain::{EqualBlocks, PlainSide, bytes, plain};
@@ -16,12 +17,15 @@ use crate::ffi::kind::{Kind, Mode};
 use crate::ffi::{counters, operation};
 use crate::shm::layout::LINE;
 use crate::shm::op;
+use crate::shm::op::block::all_lengths;
 use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Blocks;
+use crate::sync::hint::likely;
 use crate::sync::wait::Patience;
-use reduction::{Reduction, is_extremum};
+use go::{apart, go};
+use reduction::Reduction;
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
@@ -38,33 +42,6 @@ pub struct At<'c, const BLOCKING: bool, const DOOR: i32> {
 
 /// The door of all nonblocking calls.
 const ANY: i32 = -1;
-
-/// Does an operation [`At`] a door, or starts it; `len`: as for [`needs_queue`]. A macro, since no function that is given the operation as an `async` closure
-/// takes as little: a future within another took 40 instructions more, of a Bcast's 530.
-macro_rules! go {
-    ($at:ident, $len:expr, |$turn:ident| $operation:expr) => {
-        if BLOCKING {
-            let patience = Cell::default();
-            let $turn = $at.turn($len, &patience)?;
-            $at.finish($operation)
-        } else {
-            $at.begin($len, async move |$turn: Turn<'_>| $operation.await)
-        }
-    };
-    // A blocking one by a plain function, unless that gives the turn back.
-    ($at:ident, $len:expr, |$turn:ident| $now:expr, else $operation:expr) => {
-        if BLOCKING {
-            let patience = Cell::default();
-            let $turn = $at.turn($len, &patience)?;
-            match $now {
-                Ok(result) => $at.end(result),
-                Err($turn) => $at.finish($operation),
-            }
-        } else {
-            go!($at, $len, |$turn| $operation)
-        }
-    };
-}
 
 /// The door for blocking calls on plain data, by which they are done without looking at more than they must. `None`: by the way of all calls, please.
 #[inline(always)]
@@ -107,7 +84,11 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
 
     /// The next turn on the stream of blocking operations: the call is taken.
     #[inline(always)]
-    fn turn<'p>(self, len: usize, patience: &'p Cell<Patience>) -> Option<Turn<'c, Blocks<InTeam<'p>, DOOR>>>
+    fn turn<'p, const STILL: bool>(
+        self,
+        len: usize,
+        patience: &'p Cell<Patience>,
+    ) -> Option<Turn<'c, Blocks<InTeam<'p>, DOOR, STILL>>>
     where
         'c: 'p,
     {
@@ -147,6 +128,18 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
             Some(..=LINE) => usize::MAX,
             _ => of(self.team.thresholds(BLOCKING || self.comm.team.has_learned(), BLOCKING)),
         }
+    }
+
+    /// Whether all blocks [lie still](Team::lies_still) wherever they are whole, but for the caller's own, which need not.
+    #[inline(always)]
+    fn all_lie_still(self, blocks: &impl PlainSide) -> bool {
+        all_lengths(blocks, 0..self.team.size(), |len| self.team.lies_still(len))
+    }
+
+    /// The same where all have a [share](Team::share_lies_still) of a slot.
+    #[inline(always)]
+    fn shares_lie_still(self, blocks: &impl PlainSide) -> bool {
+        all_lengths(blocks, 0..self.team.size(), |len| self.team.share_lies_still(len))
     }
 
     /// Whether data of this type may come by this door: not of a derived one where Open MPI's binding retains it for the request.
@@ -196,9 +189,15 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     pub unsafe fn bcast(self, call: &cr_call) -> Option<i32> {
         // SAFETY: significant, so live by the caller's promise.
         let data = unsafe { self.stream(&call.recv) }?;
-        let (root, zero_copy) = (call.root as usize, self.zero_copy(Some(data.len()), |from| from.bcast));
-        go!(self, data.len(), |turn| op::bcast::bcast_now(turn, root, &data, zero_copy),
-            else op::bcast::bcast(turn, root, &data, zero_copy))
+        let (root, len) = (call.root as usize, data.len());
+        go!(
+            self,
+            len,
+            self.team.lies_still(len),
+            self.zero_copy(Some(len), |from| from.bcast),
+            |turn, zero_copy| op::bcast::bcast_now(turn, root, &data, zero_copy),
+            else op::bcast::bcast(turn, root, &data, zero_copy)
+        )
     }
 
     /// Gather.
@@ -221,15 +220,23 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         let (all, own, each) = unsafe { self.rooted::<B>(call, &call.recv, &call.send) }?;
         // A member of the vector form only needs to know its own block.
         let known = (self.kind == Kind::Gather || all.is_none()).then_some(each);
-        let (root, zero_copy) = (call.root as usize, self.zero_copy(known, |from| from.gather));
+        let root = call.root as usize;
         match (all, own) {
             (Some(all), own) => go!(
                 self,
                 each,
-                |turn| op::gather::receive_now(turn, own.as_ref(), &all, zero_copy),
+                self.all_lie_still(&all),
+                self.zero_copy(known, |from| from.gather),
+                |turn, zero_copy| op::gather::receive_now(turn, own.as_ref(), &all, zero_copy),
                 else op::gather::receive(turn, own.as_ref(), &all, zero_copy)
             ),
-            (None, Some(own)) => go!(self, each, |turn| op::gather::send(turn, root, &own, zero_copy)),
+            (None, Some(own)) => go!(
+                self,
+                each,
+                self.team.lies_still(own.len()),
+                self.zero_copy(known, |from| from.gather),
+                |turn, zero_copy| op::gather::send(turn, root, &own, zero_copy)
+            ),
             (None, None) => None,
         }
     }
@@ -252,10 +259,22 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     unsafe fn scatter_of<B: PlainSide>(self, call: &cr_call) -> Option<i32> {
         // SAFETY: by the caller's promise.
         let (all, own, each) = unsafe { self.rooted::<B>(call, &call.send, &call.recv) }?;
-        let (root, zero_copy) = (call.root as usize, self.zero_copy(None, |from| from.scatter));
+        let root = call.root as usize;
         match (all, own) {
-            (Some(all), own) => go!(self, each, |turn| op::scatter::send(turn, &all, own.as_ref(), zero_copy)),
-            (None, Some(own)) => go!(self, each, |turn| op::scatter::receive(turn, root, &own, zero_copy)),
+            (Some(all), own) => go!(
+                self,
+                each,
+                self.shares_lie_still(&all),
+                self.zero_copy(None, |from| from.scatter),
+                |turn, zero_copy| op::scatter::send(turn, &all, own.as_ref(), zero_copy)
+            ),
+            (None, Some(own)) => go!(
+                self,
+                each,
+                self.team.share_lies_still(own.len()),
+                self.zero_copy(None, |from| from.scatter),
+                |turn, zero_copy| op::scatter::receive(turn, root, &own, zero_copy)
+            ),
             (None, None) => None,
         }
     }
@@ -301,8 +320,9 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         // SAFETY: as above.
         let own = if call.send.in_place != 0 { None } else { Some(unsafe { self.stream(&call.send) }?) };
         let (known, each) = (into.each(), into.each().unwrap_or(0));
-        let zero_copy = self.zero_copy(known, |from| from.allgather);
-        go!(self, each, |turn| op::allgather::allgather(turn, own.as_ref(), &into, zero_copy))
+        go!(self, each, self.all_lie_still(&into), self.zero_copy(known, |from| from.allgather), |turn, zero_copy| {
+            op::allgather::allgather(turn, own.as_ref(), &into, zero_copy)
+        })
     }
 
     /// Alltoall.
@@ -326,75 +346,12 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         let each = into.each().unwrap_or(0);
         // SAFETY: as above.
         let out = if call.send.in_place != 0 { None } else { Some(unsafe { self.blocks::<B>(&call.send) }?) };
-        let zero_copy = self.zero_copy(None, |from| from.alltoall);
         go!(
             self,
             each,
-            |turn| op::alltoall::alltoall_now(turn, out.as_ref(), &into, zero_copy),
-            else op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy)
+            |turn| op::alltoall::alltoall_now(turn, out.as_ref(), &into),
+            else self.zero_copy(None, |from| from.alltoall),
+            |zero_copy| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy)
         )
-    }
-
-    /// Reduce.
-    ///
-    /// # Safety
-    /// As for [`barrier`](At::barrier).
-    #[inline(always)]
-    pub unsafe fn reduce(self, call: &cr_call) -> Option<i32> {
-        let root = call.root as usize;
-        let side = if call.root as u32 == self.comm.rank() { &call.recv } else { &call.send };
-        // SAFETY: significant, by the caller's promise.
-        let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, side.count) }?;
-        go!(self, bytes, |turn| op::reduce::reduce(turn, root, &elements, input, output))
-    }
-
-    /// Allreduce.
-    ///
-    /// # Safety
-    /// As for [`barrier`](At::barrier).
-    #[inline(always)]
-    pub unsafe fn allreduce(self, call: &cr_call) -> Option<i32> {
-        // SAFETY: by the caller's promise.
-        let Reduction { elements, input, output, bytes } =
-            unsafe { self.reduction(call, &call.recv, call.recv.count) }?;
-        // SAFETY: as above.
-        if !BLOCKING && bytes == 4 && unsafe { is_extremum(&elements) } {
-            return None; // maybe Open MPI's own: see `Call::is_like_agreement`
-        }
-        let zero_copy = self.zero_copy(Some(bytes), |from| from.allreduce);
-        go!(self, bytes, |turn| op::allreduce::allreduce(turn, &elements, input, output, zero_copy))
-    }
-
-    /// Scan and Exscan.
-    ///
-    /// # Safety
-    /// As for [`barrier`](At::barrier).
-    #[inline(always)]
-    pub unsafe fn scan(self, call: &cr_call) -> Option<i32> {
-        let exclusive = self.kind == Kind::Exscan;
-        // SAFETY: by the caller's promise.
-        let Reduction { elements, input, output, bytes } =
-            unsafe { self.reduction(call, &call.recv, call.recv.count) }?;
-        go!(self, bytes, |turn| op::scan::scan(turn, exclusive, &elements, input, output))
-    }
-
-    /// The elements of a reduction: so many of the significant `side`.
-    ///
-    /// # Safety
-    /// As for [`barrier`](At::barrier).
-    #[inline(always)]
-    unsafe fn reduction(self, call: &cr_call, side: &cr_side, count: usize) -> Option<Reduction> {
-        // SAFETY: live by the caller's promise, as below.
-        let size = unsafe { if self.admits(side.dtype) { plain(side.dtype) } else { None } }?;
-        // Asked before there is a turn: one that is dropped fails the team.
-        // SAFETY: as above.
-        if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 || !self.team.fits(size) {
-            return None;
-        }
-        let output = bytes(call.recv.buf, size, count)?;
-        let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)? };
-        let elements = Elements { dtype: side.dtype, op: call.op, size };
-        let units = |span: Span| Span::new(span.ptr(), count, size as isize);
-        Some(Reduction { elements, input: units(input), output: units(output), bytes: input.len() })
     }
 }

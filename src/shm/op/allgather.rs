@@ -44,8 +44,9 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), all.len(turn.me()));
-        if !(is_short_gathered(&turn, len, zero_copy)
-            && all_lengths(all, peers.from(), |len| is_short_gathered(&turn, len, zero_copy)))
+        if !(turn.is_still()
+            || is_short_gathered(&turn, len, zero_copy)
+                && all_lengths(all, peers.from(), |len| is_short_gathered(&turn, len, zero_copy)))
         {
             return waits.long(move || long(turn.halved(), peers, own, all, zero_copy)).await;
         }

@@ -5,7 +5,7 @@
 //! members, and no more to copy between caches. Of long operands they may [read](super::fetched) their parts where those lie.
 
 use super::combine::{Combine, ForSlot, fold};
-use super::reduce::{Pieces, must_set_aside};
+use super::reduce::{Pieces, must_set_aside, operands};
 use super::{all_wrote, all_wrote_room, fetched, is_short, reads_anywhere, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
@@ -36,7 +36,8 @@ pub fn allreduce<C: Combine>(
             turn.publish(1);
             all_wrote_room!(turn, waits, bytes);
             let aside = must_set_aside(&turn, input, output);
-            let operand = |m| if m == turn.me() && !aside { input.ptr() } else { turn.room(m, bytes) }.cast_const();
+            let (me, rooms) = (turn.me(), turn.rooms(bytes));
+            let operand = operands(me, if aside { rooms.of(me) } else { input.ptr() }, rooms);
             // SAFETY: all have published; the output is in nobody's room, and no operand but one that may be.
             unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
             turn.finish();

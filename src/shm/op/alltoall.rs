@@ -26,17 +26,19 @@ struct Plan<'t> {
     team: &'t Team,
     fragment: usize,
     zero_copy: usize,
+    /// All blocks are known to be short, and to lie still.
+    still: bool,
 }
 
 impl<'t> Plan<'t> {
     #[inline(always)]
     fn new(turn: &Turn<'t>, zero_copy: usize) -> Plan<'t> {
-        Plan { team: turn.team(), fragment: turn.fragment(), zero_copy }
+        Plan { team: turn.team(), fragment: turn.fragment(), zero_copy, still: turn.is_still() }
     }
 
     #[inline(always)]
     fn rooms(self, writer: Member) -> Rooms {
-        Rooms::new(self.team, writer, self.zero_copy)
+        Rooms::new(self.team, self.still, writer, self.zero_copy)
     }
 
     fn slot(self, writer: Member) -> Shares {
@@ -147,35 +149,35 @@ macro_rules! exchange_once {
     }};
 }
 
-/// An [`alltoall`] by a plain function, if the caller blocks, all blocks are short, and none stays in place; else gives the turn back.
+/// An [`alltoall`] by a plain function, if the caller blocks, all blocks [lie still](Team::share_lies_still), and none stays in place; else gives the turn back.
 #[inline(always)]
 pub fn alltoall_now<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'t, W>,
     out: Option<&O>,
     into: &I,
-    zero_copy: usize,
 ) -> std::result::Result<Result<()>, Turn<'t, W>> {
     let (turn, waits) = turn.begin();
     let peers = Everybody::of(&turn);
     if let (Some(runs), Some(out)) = (waits.runs(), out) {
-        let (plan, longest) = (Plan::new(&turn, zero_copy), longest(out, peers.to()));
-        if plan.all_short(longest, peers, into) {
-            return Ok(short_now(turn, runs, (plan, longest), peers, out, into));
+        let (team, longest) = (turn.team(), longest(out, peers.to()));
+        if team.share_lies_still(longest) && all_lengths(into, peers.from(), |len| team.share_lies_still(len)) {
+            return Ok(still_now(turn.of_what_lies_still(), runs, longest, peers, out, into));
         }
     }
     Err(turn.waiting(waits))
 }
 
-/// All are short, by a caller that blocks.
+/// All lie still, by a caller that blocks.
 #[inline(always)]
-fn short_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+fn still_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     runs: impl Runs,
-    (plan, longest): (Plan<'_>, usize),
+    longest: usize,
     peers: Everybody,
     out: &O,
     into: &I,
 ) -> Result<()> {
+    let plan = Plan::new(&turn, usize::MAX);
     let rooms = plan.rooms(0);
     exchange_once!(turn, plan, longest, (rooms, &turn), peers, out, into, |wait| runs.run(move || wait), |late| {
         runs.reach(late)

@@ -83,7 +83,7 @@ const SHORTEST: usize = SHORT / 8 + 1;
 
 /// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the small slot, or of the short one (or, between two, of what [rotates](Config::still) instead).
 #[derive(Clone, Copy)]
-pub(super) struct Rooms {
+pub(in crate::shm) struct Rooms {
     writer: Member,
     /// Bytes of a share of each.
     line: usize,
@@ -91,6 +91,8 @@ pub(super) struct Rooms {
     slot: usize,
     /// The longest block that is short.
     most: usize,
+    /// All are short, and [lie still](Team::share_lies_still).
+    still: bool,
 }
 
 /// Whether a short block of `len` bytes that is too long for other places lies in a short slot. Elsewhere it lies, as other short messages do that are not [still](Config::still), in its writer's set: between two members, who have nothing else there.
@@ -101,7 +103,7 @@ fn is_still(team: &Team, len: usize) -> bool {
 
 /// Where short blocks of a length lie, whoever writes them.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'t> {
+pub(in crate::shm) struct Place<'t> {
     rooms: Alike<'t>,
     /// Bytes of a share.
     each: usize,
@@ -116,19 +118,19 @@ impl Place<'_> {
 }
 
 impl Rooms {
-    /// Those of `writer`. `limit`: from so many bytes on (but not in a line), another way is wanted.
+    /// Those of `writer`. `still`: all blocks are [known](crate::shm::turn::View::is_still) to be short, and to lie still; `limit`: from so many bytes on (but not in a line), another way is wanted.
     #[inline(always)]
-    pub fn new(team: &Team, writer: Member, limit: usize) -> Rooms {
+    pub fn new(team: &Team, still: bool, writer: Member, limit: usize) -> Rooms {
         let [line, slot] = team.short_shares();
         // A small slot is an eighth of a short one.
         let small = if team.config().small > 0 { slot / 8 / SHARE_ALIGN * SHARE_ALIGN } else { 0 };
-        Rooms { writer, line, small, slot, most: slot.min(limit.saturating_sub(1)).max(line) }
+        Rooms { writer, line, small, slot, most: slot.min(limit.saturating_sub(1)).max(line), still }
     }
 
     /// Whether a block of `len` bytes is short.
     #[inline(always)]
     pub fn hold(&self, len: usize) -> bool {
-        len <= self.most
+        self.still || len <= self.most
     }
 
     /// Where short blocks of `len` bytes lie.
@@ -141,7 +143,7 @@ impl Rooms {
             return Place { rooms: turn.small_slots(), each: self.small };
         }
         Place {
-            rooms: if is_still(turn.team(), len) { turn.short_slots() } else { turn.rotated_slots() },
+            rooms: if self.still || is_still(turn.team(), len) { turn.short_slots() } else { turn.rotated_slots() },
             each: self.slot,
         }
     }
@@ -157,7 +159,7 @@ impl Rooms {
     pub fn want(&self, team: &Team, longest: usize) -> usize {
         match longest {
             _ if longest <= self.small.max(self.line) => LINE,
-            _ if is_still(team, longest) => SHORTEST,
+            _ if self.still || is_still(team, longest) => SHORTEST,
             _ => longest,
         }
     }
@@ -171,7 +173,7 @@ impl Rooms {
 
 /// Whether it is `so` of the lengths of all these members' blocks: asked once, where all blocks are as long (then also if there are no members).
 #[inline(always)]
-pub(super) fn all_lengths(
+pub fn all_lengths(
     blocks: &(impl Blocks + ?Sized),
     mut members: impl Iterator<Item = Member>,
     so: impl Fn(usize) -> bool,

@@ -180,7 +180,7 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
 /// Whether all blocks but the caller's own are short.
 #[inline(always)]
 fn are_short<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
-    all_lengths(all, turn.others(), |len| is_short_gathered(turn, len, zero_copy))
+    turn.is_still() || all_lengths(all, turn.others(), |len| is_short_gathered(turn, len, zero_copy))
 }
 
 /// A [`receive`] by a plain function, if the caller blocks and all blocks are short; else gives the turn back.

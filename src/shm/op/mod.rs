@@ -12,7 +12,7 @@ pub mod allreduce;
 pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
-mod block;
+pub mod block;
 pub mod combine;
 mod dealt;
 pub mod divided;
@@ -46,17 +46,17 @@ use std::ops::Range;
 /// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in a line), another way is wanted.
 #[inline(always)]
 fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
-    is_within(turn.team().config().whole, len, limit)
+    turn.is_still() || is_within(turn.team().config().whole, len, limit)
 }
 
 /// The same of a block that is gathered.
 #[inline(always)]
 fn is_short_gathered(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
-    is_within(turn.team().config().whole_gathered, len, limit)
+    turn.is_still() || is_within(turn.team().config().whole_gathered, len, limit)
 }
 
 #[inline(always)]
-fn is_within(whole: u32, len: usize, limit: usize) -> bool {
+pub(super) fn is_within(whole: u32, len: usize, limit: usize) -> bool {
     len <= LINE || (len <= whole as usize && len < limit)
 }
 

@@ -9,8 +9,8 @@ use super::{all_wrote, all_wrote_room, is_short, relayed, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
+use crate::shm::turn::{AllRooms, Turn};
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may be its input.
 #[inline(always)]
@@ -52,8 +52,8 @@ pub fn reduce<C: Combine>(
                 unsafe { copy::keep(turn.mine(turn.room(root, bytes), bytes), input.ptr(), bytes) };
             }
             all_wrote_room!(turn, waits, bytes);
-            let own = if aside { turn.room(root, bytes) } else { input.ptr() }.cast_const();
-            let operand = |m| if m == root { own } else { turn.room(m, bytes).cast_const() };
+            let rooms = turn.rooms(bytes);
+            let operand = operands(root, if aside { rooms.of(root) } else { input.ptr() }, rooms);
             // SAFETY: all others have published; the output is no operand but one that may be.
             unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
             turn.finish();
@@ -69,13 +69,21 @@ pub fn reduce<C: Combine>(
     }
 }
 
+/// Where the operands of members are: one's `own`, and those in others' rooms. By value: what has an address lies in memory, and where a closure refers to a part of an operation's state that is all of it.
+#[inline(always)]
+pub(super) fn operands(me: Member, own: *mut u8, rooms: AllRooms<'_>) -> impl Fn(Member) -> *const u8 {
+    move |member| if member == me { own } else { rooms.of(member) }.cast_const()
+}
+
 /// Whether the combination would begin to write the output before it has read the caller's operand. Unless it does, that is taken from the input, not
 /// from the caller's own room: who reads a line that another core has written may take it away altogether, and it would have to be fetched back.
+#[inline(always)]
 pub(super) fn must_set_aside(turn: &Turn<'_>, input: Span, output: Span) -> bool {
     must_set_aside_among(turn.size(), turn.me(), input, output)
 }
 
 /// The same of an operand that is number `me` of so many.
+#[inline(always)]
 pub(super) fn must_set_aside_among(operands: usize, me: usize, input: Span, output: Span) -> bool {
     input.ptr() == output.ptr() && me + 2 < operands
 }

@@ -4,6 +4,7 @@
 
 use super::block::Shares;
 use super::combine::{Combine, fold};
+use super::reduce::operands;
 use super::{all_wrote, all_wrote_room, is_short};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
@@ -37,8 +38,9 @@ pub fn reduce_scatter<C: Combine>(
         all_wrote_room!(turn, waits, bytes);
         let at = (0..me).map(&counts).sum::<usize>() * size;
         // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of Reduce).
-        let own = if input.ptr() == output.ptr() { turn.room(me, bytes) } else { input.ptr() };
-        let operand = |m| if m == me { own } else { turn.room(m, bytes) }.wrapping_add(at).cast_const();
+        let rooms = turn.rooms(bytes);
+        let all = operands(me, if input.ptr() == output.ptr() { rooms.of(me) } else { input.ptr() }, rooms);
+        let operand = move |m| all(m).wrapping_add(at);
         // SAFETY: all have published; the output is no operand.
         unsafe { fold(op, turn.size(), counts(me), operand, output.ptr()) };
         turn.finish();

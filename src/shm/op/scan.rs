@@ -6,7 +6,7 @@
 
 use super::combine::{Combine, fold};
 use super::is_short;
-use super::reduce::Pieces;
+use super::reduce::{Pieces, operands};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::turn::Turn;
@@ -43,12 +43,12 @@ pub fn scan<C: Combine>(
                 waits.reach(late).await?;
             }
         }
-        let operands = if exclusive { me } else { me + 1 };
-        if operands > 0 {
+        let known = if exclusive { me } else { me + 1 };
+        if known > 0 {
             // One's own operand, if it is one, is the last: the output may be the input.
-            let operand = |m| if m == me { input.ptr() } else { turn.room(m, bytes) }.cast_const();
+            let operand = operands(me, input.ptr(), turn.rooms(bytes));
             // SAFETY: published; the output is in nobody's room, and no operand but the last.
-            unsafe { fold(op, operands, input.len(), operand, output.ptr()) };
+            unsafe { fold(op, known, input.len(), operand, output.ptr()) };
         }
         turn.finish();
         Ok(())

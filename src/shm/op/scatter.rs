@@ -26,7 +26,11 @@ struct Plan<'p, 't> {
 impl<'p, 't> Plan<'p, 't> {
     fn new(turn: &'p Turn<'t>, root: Member, zero_copy: usize) -> Plan<'p, 't> {
         let (size, fragment) = (turn.size(), turn.fragment());
-        Plan { turn, rooms: Rooms::new(turn.team(), root, zero_copy), first: Shares::new(fragment, size, root, 64) }
+        Plan {
+            turn,
+            rooms: Rooms::new(turn.team(), turn.is_still(), root, zero_copy),
+            first: Shares::new(fragment, size, root, 64),
+        }
     }
 
     /// The root's slot of `step`, which only the member with the block of `len` bytes reads; but all read the first one, unless there is one only.
@@ -59,7 +63,7 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let me = turn.me();
-        let rooms = Rooms::new(turn.team(), me, zero_copy);
+        let rooms = Rooms::new(turn.team(), turn.is_still(), me, zero_copy);
         if !rooms.hold_all(all, turn.others()) {
             if is_dealt(&turn, all, zero_copy) && dealt::holds_all(&turn, &rooms, all) {
                 if let Some(wait) = turn.room_taken(want_set(turn.team().config(), all, turn.others())) {
@@ -239,7 +243,7 @@ pub fn receive<S: Stream + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), own.len());
-        let rooms = Rooms::new(turn.team(), root, zero_copy);
+        let rooms = Rooms::new(turn.team(), turn.is_still(), root, zero_copy);
         if !rooms.hold(len) {
             if len < zero_copy && dealt::is_wanted(&turn) && dealt::is_one(&turn, len) {
                 if let Some(late) = turn.wrote(root, 1).from_root().late() {

@@ -268,7 +268,7 @@ fn what_is_short_and_blocks_needs_no_future() {
             let Poll::Ready(turn) = pin!(team.open(0, 0, true)).poll(&mut context) else { panic!("it is alone") };
             let turn = turn.unwrap().expect("there is memory").waiting(waits);
             let given_back = match operation {
-                0 => alltoall::alltoall_now(turn, (!in_place).then_some(&out), &into, usize::MAX),
+                0 => alltoall::alltoall_now(turn, (!in_place).then_some(&out), &into),
                 1 => bcast::bcast_now(turn, 0, &out.0, usize::MAX),
                 _ => gather::receive_now(turn, (!in_place).then_some(&out.0), &into, usize::MAX),
             };
@@ -281,8 +281,8 @@ fn what_is_short_and_blocks_needs_no_future() {
             }
         })
     }
-    assert_eq!(done(Blocks::<_, 0>(Alone), 8, false), [true; 3]);
-    assert_eq!(done(Blocks::<_, 0>(Alone), 8, true), [false, true, true], "what is sent does not stay in place");
-    assert_eq!(done(Blocks::<_, 0>(Alone), 4 << 20, false), [false; 3], "it is long");
+    assert_eq!(done(Blocks::<_, 0, true>(Alone), 8, false), [true; 3]);
+    assert_eq!(done(Blocks::<_, 0, true>(Alone), 8, true), [false, true, true], "what is sent does not stay in place");
+    assert_eq!(done(Blocks::<_, 0, true>(Alone), 4 << 20, false), [false; 3], "it is long");
     assert_eq!(done(Suspends, 8, false), [false; 3]);
 }

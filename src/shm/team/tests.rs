@@ -1,5 +1,8 @@
 use super::*;
 use crate::shm::heap::Heap;
+use crate::shm::op::block::Rooms;
+use crate::shm::op::is_within;
+use crate::shm::rates::Thresholds;
 
 #[test]
 fn where_memory_cannot_be_read_nothing_is_to_be_read() {
@@ -8,4 +11,48 @@ fn where_memory_cannot_be_read_nothing_is_to_be_read() {
         team.set_thresholds(Thresholds::all(5).into());
         assert_eq!(*team.thresholds(false, true), Thresholds::all(expected));
     }
+}
+
+#[test]
+fn what_lies_still_is_short_whichever_way_a_member_comes() {
+    // Short slots, what lies still there, from where on reductions share the work, and whether members take turns.
+    let configs = [
+        (4096, 1024, 8192, false),
+        (4096, 9999, 8192, true),
+        (4096, 9999, 200, true),
+        (0, 1024, 8192, false),
+        (300, 64, 100, true),
+        (4096, 1024, 0, false),
+    ];
+    let limits = [usize::MAX, 1000, 57, 30, 1, 0];
+    let all = configs.into_iter().flat_map(|config| [2, 3, 9, 64].map(|size| (config, size)));
+    for ((config, size), limit) in all.flat_map(|one| limits.map(|limit| (one, limit))) {
+        for learned in [false, true] {
+            lies_still_only_what_is_short(config, size, limit, learned);
+        }
+    }
+}
+
+fn lies_still_only_what_is_short(of: (usize, u32, usize, bool), size: usize, limit: usize, learned: bool) {
+    let (short, still, shared_work_min, crowded) = of;
+    let mut config = Config { short, still, shared_work_min, rotates: !crowded, whole: 0, ..Config::default() };
+    config.waiting.crowded = crowded;
+    let team = Team::new(Heap::new(size, usize::MAX, true).member(0), config);
+    match learned {
+        false => team.set_thresholds(Thresholds { bcast: limit, ..Thresholds::all(usize::MAX) }.into()),
+        true => team.learn(Thresholds { scatter: limit, ..Thresholds::all(usize::MAX) }.into()),
+    }
+    let config = team.config();
+    // Reductions have another limit: see `op::reduce`.
+    let reduced = config.shared_work_min.min(if crowded { config.whole as usize } else { usize::MAX });
+    let rooms = Rooms::new(&team, false, 0, limit);
+    for len in 0..5000 {
+        let is_short = is_within(config.whole, len, limit.min(reduced));
+        let lies_still = is_short && (len <= LINE || len <= config.still as usize);
+        assert!(lies_still || !team.lies_still(len), "{of:?}: {size} members, {len} of {limit}");
+        assert!(rooms.hold(len) || !team.share_lies_still(len), "{of:?}: {size} members, a share of {len}, {limit}");
+    }
+    assert!(team.lies_still(LINE) && team.share_lies_still(team.short_shares()[0]));
+    let most = (config.still as usize).min(limit - limit.min(1)).min(reduced - reduced.min(1)).max(LINE);
+    assert!(team.lies_still(most), "{of:?}: {most} bytes do, too");
 }

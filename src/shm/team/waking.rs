@@ -6,6 +6,7 @@ use crate::shm::memory::Member;
 use crate::shm::pool::PAGE;
 use crate::sync::cache;
 use crate::sync::futex::{self, Half};
+use crate::sync::hint::{likely, unlikely};
 use crate::sync::shared::{Ordering, SharedU64, fence};
 use crate::sync::wait::{LONGEST_SLEEP_NS, Patience, Pause};
 use std::mem::offset_of;
@@ -34,7 +35,7 @@ impl Team {
     /// Where processes take turns on the cores, little of what a blocking operation touches is in this core's cache: brings what every one touches, all at the same time. Tells on which core the caller is.
     #[inline(always)]
     pub fn bring(&self) {
-        if !self.may_sleep {
+        if likely(!self.may_sleep) {
             return;
         }
         self.tell_core();
@@ -51,14 +52,17 @@ impl Team {
     #[inline(always)]
     pub(in crate::shm) fn post(&self, word: &SharedU64, before: u64, next: u64) {
         word.store(next, Ordering::Release);
-        self.wake([(word, before, next)]);
+        self.wake(|| [(word, before, next)]);
     }
 
     /// Wakes who sleeps on any of these words of the caller's, each of which it has stored already: from one value to another.
     #[inline(always)]
-    pub(in crate::shm) fn wake<const WORDS: usize>(&self, posted: [(&SharedU64, u64, u64); WORDS]) {
-        if self.may_sleep && self.is_any_asleep() {
-            self.wake_on(&posted);
+    pub(in crate::shm) fn wake<'w, const WORDS: usize>(
+        &self,
+        posted: impl FnOnce() -> [(&'w SharedU64, u64, u64); WORDS],
+    ) {
+        if unlikely(self.may_sleep) && self.is_any_asleep() {
+            self.wake_on(&posted());
         }
     }
 

@@ -6,8 +6,10 @@
 
 use super::View;
 use crate::shm::copy;
+use crate::shm::layout::reached;
+use crate::shm::team::{Queues, Stream};
 use crate::sync::cache;
-use crate::sync::shared::Ordering;
+use crate::sync::shared::{Ordering, SharedU64};
 use std::hint::black_box;
 use std::ops::Range;
 use std::ptr;
@@ -51,25 +53,26 @@ impl View<'_> {
     /// Before the caller writes what may go past the caches.
     #[inline(always)]
     pub(super) fn see_whether_near(&self) {
-        let stream = ptr::from_ref(self.stream).addr();
-        copy::writes(stream);
-        if self.team.config().rotates && self.size() == 2 {
-            self.see_whether_other_is_near(stream);
+        copy::writes(ptr::from_ref(self.stream).addr());
+        if self.team.config().rotates
+            && self.size() == 2
+            && let Some(queues) = self.queues
+        {
+            see_whether_other_is_near(self.stream, queues, &self.control(1 - self.me()).read.word, self.op);
         }
     }
+}
 
-    #[inline(never)]
-    fn see_whether_other_is_near(&self, stream: usize) {
-        if cfg!(loom) || !copy::takes_for_far(stream) {
-            return;
-        }
-        let Some(queues) = self.queues else { return };
-        let word = &self.control(1 - self.me()).read.word;
-        let look = || cache::timed(|| black_box(word.load(Ordering::Relaxed)));
-        // What is known was read when it was waited for.
-        if queues.nearness.ask(self.op, look, |now| self.known(now)) {
-            copy::found_near();
-        }
+/// Looks, now that operation `op` writes, how far the other one has come as a reader. (Not a part of operations.)
+#[inline(never)]
+fn see_whether_other_is_near(stream: &Stream, queues: &Queues, word: &SharedU64, op: u32) {
+    if cfg!(loom) || !copy::takes_for_far(ptr::from_ref(stream).addr()) {
+        return;
+    }
+    let look = || cache::timed(|| black_box(word.load(Ordering::Relaxed)));
+    // What is known was read when it was waited for.
+    if queues.nearness.ask(op, look, |now| reached(stream.behind.load(Ordering::Relaxed), now)) {
+        copy::found_near();
     }
 }
 

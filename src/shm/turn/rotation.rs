@@ -11,6 +11,7 @@ use super::View;
 use super::slots::set_of;
 use crate::shm::layout::{SHORT, line_word, reached, word};
 use crate::shm::memory::Member;
+use crate::shm::team::{Stream, Team};
 use crate::sync::shared::Ordering;
 
 /// So many fragments further on than those of the operation before in the same set its slots begin: odd, so that they come to each fragment; and a bit less than half of the built-in sets, so that they seldom begin among those of the operation before.
@@ -20,82 +21,89 @@ const STRIDE: usize = 7;
 /// with 3 one of four sets 1.3 to 1.5 times as long as with 1.)
 const SET_STRIDE: usize = 5;
 
+/// Fragments of a set.
+fn fragments(team: &Team) -> usize {
+    team.fragment_mask() as usize + 1
+}
+
+/// Half a fragment, or less: a power of two.
+#[inline(always)]
+fn half(team: &Team) -> usize {
+    1 << team.config().fragment.ilog2() >> 1
+}
+
+/// Whether what is at byte `at` of a queue rotates.
+#[inline(always)]
+pub(super) fn is_rotated(team: &Team, at: usize) -> bool {
+    let config = team.config();
+    config.rotates && at >= config.sets_at()
+}
+
+/// In which fragment of its set the slots of operation `op` begin, and how often they have come round to that before.
+#[inline(always)]
+fn begin(team: &Team, op: u32) -> (usize, usize) {
+    let fragments = fragments(team);
+    // Both are powers of two.
+    let in_set = op as usize >> team.config().sets.ilog2();
+    ((in_set * STRIDE) & (fragments - 1), in_set >> fragments.ilog2())
+}
+
+/// Where in a queue what is short lies in operation `op` that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in all (of the largest power of two of bytes in the fragment).
+#[inline(never)]
+pub(super) fn short_at(team: &Team, op: u32) -> usize {
+    let config = team.config();
+    let (first, times) = begin(team, op);
+    let half = half(team) & !(SHORT - 1);
+    let place = (times & 1) * half + (((times >> 1) * SHORT) & (half.max(SHORT) - 1));
+    config.sets_at() + (set_of(op, config.sets) * fragments(team) + first) * config.fragment + place
+}
+
+/// As [`View::rotated`]: of operation `op`, in which a set is used as so many slots, each of them 2 to the power of `wide` fragments. (No part of operations, and like all such functions without their [`View`], which would lie in memory wherever its address is passed on: a copy of that waits until what was written before has reached the cache.)
+#[inline(never)]
+fn slot_at(team: &Team, op: u32, wide: u32, depth: u32, step: usize, bytes: usize) -> usize {
+    let (fragment, fragments) = (team.config().fragment, fragments(team));
+    let sets = usize::from(team.config().sets);
+    let (depth, pitch) = (depth as usize, bytes.max(1).next_multiple_of(64));
+    let sets_before = if team.size() == 2 { step / depth } else { 0 };
+    let set = (op as usize + sets_before * SET_STRIDE) & (sets - 1);
+    let ((first, times), step, each) = (begin(team, op), step & (depth - 1), fragment / pitch);
+    let in_set = if wide == 0 && each > 1 {
+        // A fragment is filled round about, each time from its other half on: what fills one comes round to all of it, what fills half of one to each half in turn.
+        let (further, place) = (step / each, ((times & 1) * half(team) / pitch + step) % each);
+        ((first + further) & (fragments - 1)) * fragment + place * pitch
+    } else {
+        // Side by side.
+        (first * fragment / pitch + step) % (fragments * fragment / pitch) * pitch
+    };
+    set * fragments * fragment + in_set
+}
+
+/// How far the others must have come as readers before the caller may write the set of operation `op`: at least to `target`, and through with the latest operation that went on in following sets, if this may be one of those.
+#[inline(never)]
+pub(super) fn after_others(stream: &Stream, op: u32, sets: u8, target: u64) -> u64 {
+    let beyond = stream.beyond.load(Ordering::Relaxed);
+    match op.wrapping_sub(beyond) {
+        since if (1..u32::from(sets)).contains(&since) => word(beyond.wrapping_add(1), 0),
+        _ => target,
+    }
+}
+
 impl View<'_> {
-    /// Whether what is at byte `at` of a queue rotates.
-    #[inline(always)]
-    pub(super) fn is_rotated(&self, at: usize) -> bool {
-        let config = self.team.config();
-        config.rotates && at >= config.sets_at()
-    }
-
-    /// In which fragment of its set the slots of operation `op` begin, and how often they have come round to that before.
-    #[inline(always)]
-    fn rotated_begin(&self, op: u32) -> (usize, usize) {
-        let fragments = self.fragments();
-        // Both are powers of two.
-        let in_set = op as usize >> self.team.config().sets.ilog2();
-        ((in_set * STRIDE) & (fragments - 1), in_set >> fragments.ilog2())
-    }
-
-    /// Half a fragment, or less: a power of two.
-    #[inline(always)]
-    fn half(&self) -> usize {
-        1 << self.team.config().fragment.ilog2() >> 1
-    }
-
-    /// Where in a queue what is short lies in operation `op` that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in all (of the largest power of two of bytes in the fragment).
-    #[inline(always)]
-    pub(super) fn rotated_short_at(&self, op: u32) -> usize {
-        let config = self.team.config();
-        let (first, times) = self.rotated_begin(op);
-        let half = self.half() & !(SHORT - 1);
-        let place = (times & 1) * half + (((times >> 1) * SHORT) & (half.max(SHORT) - 1));
-        config.sets_at() + (set_of(op, config.sets) * self.fragments() + first) * config.fragment + place
-    }
-
     /// Where a member's slot of `step` is, from the beginning of its sets on, if none of its steps in this operation has more than `bytes`.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn rotated(&self, member: Member, step: usize, bytes: usize) -> usize {
-        let (fragment, fragments) = (self.team.config().fragment, self.fragments());
-        let (op, sets) = (self.op as usize, usize::from(self.team.config().sets));
-        let (depth, pitch) = (self.depth() as usize, bytes.max(1).next_multiple_of(64));
-        let sets_before = if self.size() == 2 { step / depth } else { 0 };
-        if sets_before > 0 && member == self.me() {
+        let beyond = self.size() == 2 && step >= self.depth() as usize && member == self.me();
+        if beyond {
             debug_assert!(cfg!(loom) || self.has_begun(1 - member), "the other may still read what is in that set");
             self.stream.beyond.store(self.op, Ordering::Relaxed);
         }
-        let set = (op + sets_before * SET_STRIDE) & (sets - 1);
-        let ((first, times), step, each) = (self.rotated_begin(self.op), step & (depth - 1), fragment / pitch);
-        let in_set = if self.wide == 0 && each > 1 {
-            // A fragment is filled round about, each time from its other half on: what fills one comes round to all of it, what fills half of one to each half in turn.
-            let (further, place) = (step / each, ((times & 1) * self.half() / pitch + step) % each);
-            ((first + further) & (fragments - 1)) * fragment + place * pitch
-        } else {
-            // Side by side.
-            (first * fragment / pitch + step) % (fragments * fragment / pitch) * pitch
-        };
-        set * fragments * fragment + in_set
+        slot_at(self.team, self.op, self.wide, self.depth(), step, bytes)
     }
 
     /// Where a member's set begins, all of which the caller uses as one.
     pub fn set_begin(&self, member: Member) -> *mut u8 {
         let config = self.team.config();
-        self.queue(member).wrapping_add(config.sets_at() + self.set(member) * self.fragments() * config.fragment)
-    }
-
-    /// Fragments of a set.
-    fn fragments(&self) -> usize {
-        self.team.fragment_mask() as usize + 1
-    }
-
-    /// How far the others must have come as readers before the caller may write the set of this operation: at least to `target`, and through with the latest operation that went on in following sets, if this may be one of those.
-    #[inline(never)]
-    pub(super) fn after_others(&self, target: u64) -> u64 {
-        let beyond = self.stream.beyond.load(Ordering::Relaxed);
-        match self.op.wrapping_sub(beyond) {
-            since if (1..u32::from(self.team.config().sets)).contains(&since) => word(beyond.wrapping_add(1), 0),
-            _ => target,
-        }
+        self.queue(member).wrapping_add(config.sets_at() + self.set(member) * fragments(self.team) * config.fragment)
     }
 
     /// Whether a member is in this operation, by what it has published or read.

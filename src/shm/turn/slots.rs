@@ -8,15 +8,14 @@
 //!
 //! Among four on two cores that begin an operation together, an Alltoall of 32 to 128 KiB took 0.82 to 0.94 of what it took with sets in turn. With one set alone it did so too, but loops of broadcasts of 8 to 128 KiB took 1.1 to 1.8 times as long.
 
-use super::View;
 use super::trail::SOON;
+use super::{View, rotation};
 use crate::endpoint::Result;
 use crate::shm::copy;
-use crate::shm::layout::{LINE, LINES, Line, line_word, reached, told_set, word};
+use crate::shm::layout::{LINE, told_set, word};
 use crate::shm::memory::Member;
 use crate::shm::team::At;
-use crate::sync::shared::{Ordering, SharedU64};
-use std::mem::offset_of;
+use crate::sync::shared::Ordering;
 
 /// Bytes for which it is worth to ask how far the others are, in order to stay in a set: below, that takes longer than it saves.
 const WORTH: usize = if cfg!(loom) { 128 } else { 32 << 10 };
@@ -27,78 +26,10 @@ pub(super) fn set_of(op: u32, sets: u8) -> usize {
     op as usize & (usize::from(sets) - 1)
 }
 
-/// Rooms of all members that lie alike: each so many bytes behind the beginning of what its member has.
-#[derive(Clone, Copy)]
-pub struct Alike<'t> {
-    begin: &'t [At<u8>],
-    at: usize,
-}
-
-impl Alike<'_> {
-    /// That of a member.
-    #[inline(always)]
-    pub fn of(&self, member: Member) -> *mut u8 {
-        self.begin[member].0.wrapping_add(self.at)
-    }
-}
-
-/// Words that say who has published step 1.
-#[derive(Clone, Copy)]
-pub struct FirstSteps<'t> {
-    words: Alike<'t>,
-    target: u64,
-}
-
-impl FirstSteps<'_> {
-    /// Whether a member has: a look, without what a wait needs.
-    #[inline(always)]
-    pub fn has(&self, member: Member) -> bool {
-        // SAFETY: a word of a line, which lasts as long as the team.
-        let word = unsafe { &*self.words.of(member).cast::<SharedU64>() };
-        // SYNC(wrote): acquires the contents.
-        reached(word.load(Ordering::Acquire), self.target)
-    }
-}
-
 impl<'t> View<'t> {
-    /// The contents of the lines.
-    #[inline(always)]
-    pub fn lines(&self) -> Alike<'t> {
-        let (first, members) = (self.controls.as_ptr().cast(), self.controls.len());
-        // SAFETY: addresses alike; a control begins with its lines, and a line with its contents.
-        let begin = unsafe { std::slice::from_raw_parts::<At<u8>>(first, members) };
-        Alike { begin, at: (self.line as usize & (LINES - 1)) * size_of::<Line>() }
-    }
-
-    /// The words of the lines, to see who has published step 1.
-    #[inline(always)]
-    pub fn first_steps(&self) -> FirstSteps<'t> {
-        let lines = self.lines();
-        let words = Alike { at: lines.at + offset_of!(Line, word), ..lines };
-        FirstSteps { words, target: line_word(self.op, 1, 0) }
-    }
-
-    /// The small slots, which lie in queues.
-    #[inline(always)]
-    pub fn small_slots(&self) -> Alike<'t> {
-        Alike { begin: self.queues(), at: self.small_at() }
-    }
-
-    /// The short ones, for what lies [still](Config::still).
-    #[inline(always)]
-    pub fn short_slots(&self) -> Alike<'t> {
-        Alike { begin: self.queues(), at: self.short_at() }
-    }
-
-    /// Those that [rotate](super::rotation), of what does not lie [still](Config::still). Not a part of what asks for rooms, which would become too long to be a part of operations: an Alltoall of 8 bytes took 100 of 690 instructions more.
-    #[inline(never)]
-    pub fn rotated_slots(&self) -> Alike<'t> {
-        Alike { begin: self.queues(), at: self.rotated_short_at(self.op) }
-    }
-
     /// All members' queues.
     #[inline(always)]
-    fn queues(&self) -> &'t [At<u8>] {
+    pub(super) fn queues(&self) -> &'t [At<u8>] {
         let queues = self.queues.expect("what is longer than a line takes a turn with a queue");
         if !self.shares_cores() {
             queues.trail.touch(self.op);
@@ -150,7 +81,7 @@ impl<'t> View<'t> {
         match len {
             ..=LINE => self.payload(member),
             _ if len <= usize::from(self.team.config().small) => self.small(member),
-            _ if len <= self.team.config().still as usize => self.short(member),
+            _ if self.still || len <= self.team.config().still as usize => self.short(member),
             _ if len <= self.team.config().short => self.rotated_slots().of(member),
             _ => self.slot(member, 0),
         }
@@ -163,12 +94,16 @@ impl<'t> View<'t> {
         let config = self.team.config();
         let (rooms, wants_set) = match len {
             _ if len <= LINE.max(usize::from(config.small)) => (config.lines as usize, false),
-            _ if len <= config.still as usize => (usize::from(config.shorts), false),
+            _ if self.still || len <= config.still as usize => (usize::from(config.shorts), false),
             _ => (config.sets.into(), true),
         };
         let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
-        let target = if wants_set && config.rotates { self.after_others(target) } else { target };
-        if len >= copy::pace::LEAST {
+        let target = if wants_set && config.rotates {
+            rotation::after_others(self.stream, self.op, config.sets, target)
+        } else {
+            target
+        };
+        if !self.still && len >= copy::pace::LEAST {
             self.see_whether_near();
         }
         let chooses = wants_set && self.shares_cores();
@@ -245,8 +180,12 @@ impl<'t> View<'t> {
     /// they are written again. Not what goes past the caches: that needs no lines.
     #[inline(always)]
     pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
-        if len > SOON * 64 && !self.shares_cores() && self.queues.is_some() && !copy::goes_past(len) {
-            self.note(at, len);
+        if len > SOON * 64
+            && !self.shares_cores()
+            && let Some(queues) = self.queues
+            && (self.still || !copy::goes_past(len))
+        {
+            self.note(queues, at, len);
         }
         at
     }

@@ -11,11 +11,12 @@
 //! Nor where processes take turns on the cores: nobody waits for a writer's lines there, but for its turn, and to ask for them takes time of the core that another could use.
 //! Where they [only give cores away](crate::shm::config::Cores::Lent) they do as where they take turns, in this too: what it would gain there has not been measured.
 
-use super::View;
 use super::slots::set_of;
-use crate::shm::layout::{line_of, reached, word};
-use crate::shm::team::Config;
+use super::{View, rotation};
+use crate::shm::layout::{LINES, StreamControl, line_of, reached, word};
+use crate::shm::team::{At, Config, Queues, Stream, Team};
 use crate::sync::cache;
+use crate::sync::hint::unlikely;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -33,13 +34,12 @@ const ROTATED: usize = 32;
 
 /// Nothing is taken back after so many operations that did not need the queue: the next one is taken not to need it, either.
 const WARM: u32 = 64;
+const _: () = assert!(LINES as u32 * 2 <= WARM, "short slots and sets come round twice while it is warm");
 
 /// What a member has written to its queue since it was last taken back. Private to the member; atomic only so that it may be shared.
 pub(in crate::shm) struct Trail {
     /// Bytes of a short slot.
     short: u32,
-    /// Bytes of all short slots.
-    shorts: u32,
     /// Bytes of a fragment.
     fragment: u32,
     /// A bit for each line of each short slot, and of what is short that the operation has written where it [rotates](super::rotation).
@@ -48,6 +48,8 @@ pub(in crate::shm) struct Trail {
     fragments: Box<[AtomicU32]>,
     /// The latest operation that used queues.
     latest: AtomicU32,
+    /// The latest operation in which anything was noted.
+    noted: AtomicU32,
 }
 
 impl Trail {
@@ -59,14 +61,14 @@ impl Trail {
         let fragments = (0..fragments).map(|_| AtomicU32::new(0)).collect();
         let lines = (0..=shorts).map(|_| AtomicU64::new(0)).collect();
         // Fragments have 16 MiB at most; were one longer, it would ask for other lines.
-        let [short, shorts, fragment] =
-            [short, shorts * short, fragment].map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-        Trail { short, shorts, fragment, lines, fragments, latest: AtomicU32::new(0) }
+        let [short, fragment] = [short, fragment].map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+        Trail { short, fragment, lines, fragments, latest: AtomicU32::new(0), noted: AtomicU32::new(0) }
     }
 
     /// Bytes of a short slot, of all of them, and of a fragment.
     fn sizes(&self) -> [usize; 3] {
-        [self.short, self.shorts, self.fragment].map(|bytes| bytes as usize)
+        let (short, fragment) = (self.short as usize, self.fragment as usize);
+        [short, short * (self.lines.len() - 1), fragment]
     }
 
     /// Notes that operation `op` uses queues.
@@ -112,6 +114,12 @@ impl Trail {
         if let Some(lines) = self.lines.last() {
             lines.store(u64::MAX >> (64 - len.div_ceil(BYTES).clamp(1, ROTATED)), Ordering::Relaxed);
         }
+    }
+
+    /// Whether anything may be noted that had not been forgotten before operation `next`: each slot and set comes round sooner.
+    #[inline(always)]
+    fn has_any(&self, next: u32) -> bool {
+        next.wrapping_sub(self.noted.load(Ordering::Relaxed)) <= WARM
     }
 
     /// Whether anything is noted of a short slot.
@@ -162,49 +170,24 @@ impl View<'_> {
     /// Asks for what the caller will write in operation `next`, so that it is its own by then.
     #[inline(always)]
     pub(super) fn prepare(&self, next: u32) {
-        let &Config { lines, short, sets, .. } = self.team.config();
+        let &Config { lines, short, .. } = self.team.config();
         cache::own(ptr::from_ref(&self.control(self.me()).lines[line_of(next, lines) as usize]).cast());
         let Some(queues) = self.queues else { return };
-        if self.shares_cores() || !queues.trail.is_warm(next) {
+        if unlikely(self.shares_cores()) || !queues.trail.is_warm(next) {
             return;
         }
         let shorts = u32::from(self.team.config().shorts);
         let (queue, slot) = (queues.at[self.me()].0, (next & (shorts - 1)) as usize);
         (0..SOON).for_each(|i| cache::own(queue.wrapping_add(slot * short + i * 64)));
-        if queues.trail.has_short(slot) && self.known(word(next.wrapping_sub(shorts - 1), 0)) {
-            queues.trail.take_short(slot, queue.wrapping_add(slot * short));
-        }
-        if self.team.config().rotates && queues.trail.has_short(shorts as usize) {
-            self.take_rotated(next);
-        }
-        let depth = self.team.fragment_mask() as usize + 1;
-        let set = set_of(next, sets) * depth;
-        if queues.trail.has_set(set) {
-            match self.sees(word(next.wrapping_sub(u32::from(sets) - 1), 0)) {
-                true => queues.trail.take_set(set..set + depth, queue),
-                false => queues.trail.forget_set(set..set + depth),
-            }
+        if queues.trail.has_any(next) {
+            take_back(self.team, self.stream, self.controls, queues, next);
         }
     }
 
     /// Notes that the caller writes `len` bytes of its queue, or of its line. Of what rotates only what is short: other slots that are as short (but, at times, the first piece of something longer) have other places in the next operation.
-    #[inline(never)]
-    pub(super) fn note(&self, at: *const u8, len: usize) {
-        let Some(queues) = self.queues else { return };
-        let at = at.addr().wrapping_sub(queues.at[self.me()].0.addr());
-        if !self.is_rotated(at) {
-            queues.trail.note(at, len);
-        } else if len <= self.team.config().short && at == self.rotated_short_at(self.op) {
-            queues.trail.note_rotated(len);
-        }
-    }
-
-    /// Asks for what it would write there in operation `next`. (Whoever may still read what was there before, asks for it again.)
-    #[inline(never)]
-    fn take_rotated(&self, next: u32) {
-        let Some(queues) = self.queues else { return };
-        let at = queues.at[self.me()].0.wrapping_add(self.rotated_short_at(next));
-        queues.trail.take_short(usize::from(self.team.config().shorts), at);
+    #[inline(always)]
+    pub(super) fn note(&self, queues: &Queues, at: *const u8, len: usize) {
+        note(self.team, queues, self.op, at, len);
     }
 
     /// Whether all others are so far, as far as one can see at once.
@@ -220,6 +203,42 @@ impl View<'_> {
         // SYNC(read): as in `Reach::look`.
         let seen = self.others().map(|m| self.control(m).read.word.load(Ordering::Acquire));
         seen.reduce(|a, b| if reached(a, b) { b } else { a }).unwrap_or(word(self.op.wrapping_add(1), 0))
+    }
+}
+
+/// Asks for what is noted where the caller will write in operation `next` of this stream. Not a part of operations, and without a [`View`], which would lie in memory wherever one is passed on.
+#[inline(never)]
+fn take_back(team: &Team, stream: &Stream, controls: &[At<StreamControl>], queues: &Queues, next: u32) {
+    let &Config { short, shorts, sets, rotates, .. } = team.config();
+    let view = View::of(team, stream, controls, Some(queues), next.wrapping_sub(1));
+    let (trail, queue, shorts) = (&queues.trail, queues.at[team.me()].0, u32::from(shorts));
+    let slot = (next & (shorts - 1)) as usize;
+    if trail.has_short(slot) && view.known(word(next.wrapping_sub(shorts - 1), 0)) {
+        trail.take_short(slot, queue.wrapping_add(slot * short));
+    }
+    if rotates && trail.has_short(shorts as usize) {
+        // (Whoever may still read what was there before, asks for it again.)
+        trail.take_short(shorts as usize, queue.wrapping_add(rotation::short_at(team, next)));
+    }
+    let depth = team.fragment_mask() as usize + 1;
+    let set = set_of(next, sets) * depth;
+    if trail.has_set(set) {
+        match view.sees(word(next.wrapping_sub(u32::from(sets) - 1), 0)) {
+            true => trail.take_set(set..set + depth, queue),
+            false => trail.forget_set(set..set + depth),
+        }
+    }
+}
+
+/// As [`View::note`].
+#[inline(never)]
+fn note(team: &Team, queues: &Queues, op: u32, at: *const u8, len: usize) {
+    queues.trail.noted.store(op, Ordering::Relaxed);
+    let at = at.addr().wrapping_sub(queues.at[team.me()].0.addr());
+    if !rotation::is_rotated(team, at) {
+        queues.trail.note(at, len);
+    } else if len <= team.config().short && at == rotation::short_at(team, op) {
+        queues.trail.note_rotated(len);
     }
 }
 

@@ -4,11 +4,12 @@ use super::trail::SOON;
 use crate::endpoint::{Error, Result};
 use crate::shm::copy::readers::Reader;
 use crate::shm::layout::{
-    ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, line_word, reached, word,
+    ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, line_of, line_word, reached, word,
 };
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
 use crate::shm::team::{At, Queues, Stream, Team};
+use crate::sync::hint::likely;
 use crate::sync::shared::Ordering;
 
 /// An operation as one member sees it.
@@ -26,9 +27,24 @@ pub struct View<'t> {
     /// One of so many parts of a set is used, as a power of two.
     pub(super) narrow: u32,
     pub(super) blocking: bool,
+    /// Whatever travels in this operation lies [still](crate::shm::config::Config::still), as the caller knows beforehand.
+    pub(super) still: bool,
 }
 
 impl<'t> View<'t> {
+    /// Of operation `op`, which does not block.
+    #[inline(always)]
+    pub(super) fn of(
+        team: &'t Team,
+        stream: &'t Stream,
+        controls: &'t [At<StreamControl>],
+        queues: Option<&'t Queues>,
+        op: u32,
+    ) -> View<'t> {
+        let line = line_of(op, team.config().lines);
+        View { team, stream, controls, queues, op, line, wide: 0, narrow: 0, blocking: false, still: false }
+    }
+
     /// The team.
     #[inline(always)]
     pub fn team(&self) -> &'t Team {
@@ -52,6 +68,12 @@ impl<'t> View<'t> {
     pub fn others(&self) -> impl Iterator<Item = Member> + Clone + use<> {
         let me = self.me();
         (0..self.size()).filter(move |&m| m != me)
+    }
+
+    /// Whether whatever travels lies still, as the caller [knows](super::Turn::of_what_lies_still) beforehand.
+    #[inline(always)]
+    pub fn is_still(&self) -> bool {
+        self.still
     }
 
     /// Whether all members are within the call until the operation is over, so that each does its part at once.
@@ -211,7 +233,7 @@ impl<'t> View<'t> {
     /// Whether all others are known to be so far.
     #[inline(always)]
     pub(super) fn known(&self, target: u64) -> bool {
-        reached(self.stream.behind.load(Ordering::Relaxed), target)
+        likely(reached(self.stream.behind.load(Ordering::Relaxed), target))
     }
 
     /// Waits until all others are through with what comes before `target`.
@@ -268,11 +290,11 @@ impl<'t> View<'t> {
             line.store(last, Ordering::Release);
             // SYNC(read): releases the reads of this operation.
             read.store(word(next, 0), Ordering::Release);
-            self.team.wake([through, (line, self.line_before(), last)]);
+            self.team.wake(|| [through, (line, self.line_before(), last)]);
         } else {
             // SYNC(read): as above.
             read.store(word(next, 0), Ordering::Release);
-            self.team.wake([through]);
+            self.team.wake(|| [through]);
         }
         self.stream.next.store(next, Ordering::Relaxed);
         self.prepare(next);

@@ -119,12 +119,12 @@ impl Runs for Infallible {
     }
 }
 
-/// The caller's thread waits: nothing is kept. `DOOR`: who calls; what is called from one place only becomes a part of it, so each place
+/// The caller's thread waits: nothing is kept. `DOOR`, `STILL`: who calls, and for what; what is called from one place only becomes a part of it, so each place
 /// has an operation of its own.
 #[derive(Clone, Copy)]
-pub struct Blocks<R, const DOOR: i32>(pub R);
+pub struct Blocks<R, const DOOR: i32, const STILL: bool>(pub R);
 
-impl<R: Runs, const DOOR: i32> Waits for Blocks<R, DOOR> {
+impl<R: Runs, const DOOR: i32, const STILL: bool> Waits for Blocks<R, DOOR, STILL> {
     type Kept<F> = ();
     type Known<T> = Option<T>;
     type Runs = R;
@@ -191,7 +191,7 @@ mod tests {
     fn who_blocks_is_not_suspended() {
         let mut context = Context::from_waker(Waker::noop());
         let polls = Cell::new(0);
-        assert_eq!(pin!(operation(Blocks::<_, 0>(Polls(&polls)))).poll(&mut context), Poll::Ready(14));
+        assert_eq!(pin!(operation(Blocks::<_, 0, false>(Polls(&polls)))).poll(&mut context), Poll::Ready(14));
         assert_eq!(polls.get(), 4);
         let mut suspended = pin!(operation(Suspends));
         assert!(suspended.as_mut().poll(&mut context).is_pending());

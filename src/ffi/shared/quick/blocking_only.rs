@@ -22,7 +22,7 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         // SAFETY: by the caller's promise.
         let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, count) }?;
         let patience = Cell::default();
-        let turn = self.turn(bytes, &patience)?;
+        let turn = self.turn::<false>(bytes, &patience)?;
         self.finish(op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
     }
 
@@ -86,7 +86,7 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         // SAFETY: significant, so live by the caller's promise; as below.
         let (into, own) = unsafe { (blocks(&call.recv)?, stream(&call.send)?) };
         let zero_copy = self.zero_copy(None, |from| from.allgather);
-        self.finish(op::neighbor::spread(self.turn(0, &patience)?, edges, &own, &into, zero_copy))
+        self.finish(op::neighbor::spread(self.turn::<false>(0, &patience)?, edges, &own, &into, zero_copy))
     }
 
     /// Neighbor_alltoall, and its vector form.
@@ -100,7 +100,7 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         // SAFETY: significant, so live by the caller's promise; as below.
         let (into, out) = unsafe { (blocks(&call.recv)?, blocks(&call.send)?) };
         let zero_copy = self.zero_copy(None, |from| from.alltoall);
-        self.finish(op::neighbor::exchange(self.turn(0, &patience)?, edges, &out, &into, zero_copy))
+        self.finish(op::neighbor::exchange(self.turn::<false>(0, &patience)?, edges, &out, &into, zero_copy))
     }
 
     /// The edges to neighbours, where all are on this node, and calls have sides to speak of.
