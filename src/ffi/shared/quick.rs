@@ -24,7 +24,7 @@ use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Blocks;
 use crate::sync::hint::likely;
 use crate::sync::wait::Patience;
-use go::{apart, go};
+use go::{go, out_of_line};
 use reduction::Reduction;
 use std::cell::Cell;
 use std::ptr;
@@ -130,7 +130,7 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         }
     }
 
-    /// Whether all blocks [lie still](Team::lies_still) wherever they are whole, but for the caller's own, which need not.
+    /// Whether all blocks [lie still](Team::lies_still) that travel as wholes. (The caller's own does not, but is asked, too.)
     #[inline(always)]
     fn all_lie_still(self, blocks: &impl PlainSide) -> bool {
         all_lengths(blocks, 0..self.team.size(), |len| self.team.lies_still(len))

@@ -91,7 +91,7 @@ pub(in crate::shm) struct Rooms {
     slot: usize,
     /// The longest block that is short.
     most: usize,
-    /// All are short, and [lie still](Team::share_lies_still).
+    /// All that the caller asks about are short, and [lie still](Team::share_lies_still).
     still: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::shm::team::At;
 use crate::sync::shared::{Ordering, SharedU64};
 use std::mem::offset_of;
 
-/// AllRooms of all members that lie alike: each so many bytes behind the beginning of what its member has.
+/// Rooms of all members that lie alike: each so many bytes behind the beginning of what its member has.
 #[derive(Clone, Copy)]
 pub struct Alike<'t> {
     begin: &'t [At<u8>],

@@ -103,7 +103,7 @@ impl<'t> View<'t> {
         } else {
             target
         };
-        if !self.still && len >= copy::pace::LEAST {
+        if len >= copy::pace::LEAST {
             self.see_whether_near();
         }
         let chooses = wants_set && self.shares_cores();
@@ -183,7 +183,7 @@ impl<'t> View<'t> {
         if len > SOON * 64
             && !self.shares_cores()
             && let Some(queues) = self.queues
-            && (self.still || !copy::goes_past(len))
+            && !copy::goes_past(len)
         {
             self.note(queues, at, len);
         }
@@ -212,6 +212,7 @@ impl<'t> View<'t> {
 pub(super) mod tests {
     use super::*;
     use crate::shm::heap::Heap;
+    use crate::shm::layout::SHORT;
     use crate::shm::team::{Config, Team};
     use crate::shm::turn::Turn;
     use std::pin::pin;
@@ -267,6 +268,26 @@ pub(super) mod tests {
         let at = turn.slot(0, 0);
         turn.finish();
         at
+    }
+
+    #[test]
+    fn rooms_of_all_are_those_of_each() {
+        for (crowded, rotates, still) in
+            [(true, false, 9999), (false, true, 1024), (false, true, 0), (false, false, 9999)]
+        {
+            let mut config = Config { rotates, still, whole: 9999, ..Config::default() };
+            config.waiting.crowded = crowded;
+            let teams = opened(3, config);
+            for len in [0, 1, LINE, LINE + 1, 511, 512, 513, 1024, 1025, SHORT, SHORT + 1] {
+                let turn = turn(&teams[0]);
+                let at = |member| (turn.rooms(len).of(member), turn.room(member, len));
+                assert!((0..3).all(|member| at(member).0 == at(member).1), "{len}, {still}, crowded: {crowded}");
+                let still = teams[0].lies_still(len).then(|| turn.room(2, len));
+                let turn = turn.of_what_lies_still();
+                assert!(still.is_none_or(|room| (room, room) == (turn.room(2, len), turn.rooms(len).of(2))), "{len}");
+                turn.finish();
+            }
+        }
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Trail {
         }
     }
 
-    /// Whether anything may be noted that had not been forgotten before operation `next`: each slot and set comes round sooner.
+    /// Whether anything was noted in the latest operations before `next`, in which each slot and set comes round. (What is left of longer ago, since others were not through with it or nothing used queues, waits for something new.)
     #[inline(always)]
     fn has_any(&self, next: u32) -> bool {
         next.wrapping_sub(self.noted.load(Ordering::Relaxed)) <= WARM
@@ -233,13 +233,15 @@ fn take_back(team: &Team, stream: &Stream, controls: &[At<StreamControl>], queue
 /// As [`View::note`].
 #[inline(never)]
 fn note(team: &Team, queues: &Queues, op: u32, at: *const u8, len: usize) {
-    queues.trail.noted.store(op, Ordering::Relaxed);
     let at = at.addr().wrapping_sub(queues.at[team.me()].0.addr());
     if !rotation::is_rotated(team, at) {
         queues.trail.note(at, len);
     } else if len <= team.config().short && at == rotation::short_at(team, op) {
         queues.trail.note_rotated(len);
+    } else {
+        return;
     }
+    queues.trail.noted.store(op, Ordering::Relaxed);
 }
 
 #[cfg(all(test, not(loom)))]

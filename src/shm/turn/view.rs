@@ -27,7 +27,7 @@ pub struct View<'t> {
     /// One of so many parts of a set is used, as a power of two.
     pub(super) narrow: u32,
     pub(super) blocking: bool,
-    /// Whatever travels in this operation lies [still](crate::shm::config::Config::still), as the caller knows beforehand.
+    /// Whatever the caller sends and gets in this operation lies [still](crate::shm::config::Config::still), as it knows beforehand.
     pub(super) still: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'t> View<'t> {
         (0..self.size()).filter(move |&m| m != me)
     }
 
-    /// Whether whatever travels lies still, as the caller [knows](super::Turn::of_what_lies_still) beforehand.
+    /// Whether whatever the caller sends and gets lies still, as it [knows](super::Turn::of_what_lies_still) beforehand.
     #[inline(always)]
     pub fn is_still(&self) -> bool {
         self.still

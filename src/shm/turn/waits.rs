@@ -119,7 +119,7 @@ impl Runs for Infallible {
     }
 }
 
-/// The caller's thread waits: nothing is kept. `DOOR`, `STILL`: who calls, and for what; what is called from one place only becomes a part of it, so each place
+/// The caller's thread waits: nothing is kept. `DOOR`, `STILL`: who calls, and from where there; what is called from one place only becomes a part of it, so each place
 /// has an operation of its own.
 #[derive(Clone, Copy)]
 pub struct Blocks<R, const DOOR: i32, const STILL: bool>(pub R);

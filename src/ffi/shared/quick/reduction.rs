@@ -1,6 +1,6 @@
 //! Short ways of reductions.
 
-use super::go::{apart, go};
+use super::go::{go, out_of_line};
 use super::{At, Elements, bytes, plain};
 use crate::endpoint::Span;
 use crate::ffi::glue::{self, cr_call, cr_side};
