@@ -366,8 +366,8 @@ fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()>
     let short = "blocks of 4 KiB between two are short";
     match kind {
         "bcast" => bcast_now(turn, 0, &data, usize::MAX).ok().expect(short),
-        "alltoall" => alltoall_now(turn, Some(&blocks), &AllBut(room, size)).ok().expect(short),
-        "alltoall into" => alltoall_now(turn, Some(&AllBut(room, size)), &blocks).ok().expect(short),
+        "alltoall" => alltoall_now(turn, Some(&blocks), &AllBut(room, size), usize::MAX).ok().expect(short),
+        "alltoall into" => alltoall_now(turn, Some(&AllBut(room, size)), &blocks, usize::MAX).ok().expect(short),
         _ if me == 0 => receive_now(turn, None::<&Some4k>, &data, usize::MAX).ok().expect(short),
         _ => end.run(|| gather::send(turn, 0, &data, usize::MAX)),
     }

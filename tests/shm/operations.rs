@@ -259,8 +259,12 @@ async fn alltoall(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: 
     let (out, into) = (blocks(&sent, own), blocks(&zeros(&expected), own));
     let zero_copy = threshold(common);
     // As blocking calls do it, which find out whether all lies still.
-    let now = knows_still(turn.team(), own, true, zero_copy, sent.iter().chain(&expected).map(Vec::len));
-    let done = match if now { op::alltoall::alltoall_now(turn, Some(&out), &into) } else { Err(turn) } {
+    let still = knows_still(turn.team(), own, true, zero_copy, sent.iter().chain(&expected).map(Vec::len));
+    let given_back = match if still { op::alltoall::alltoall_still(turn, Some(&out), &into) } else { Err(turn) } {
+        Err(turn) => op::alltoall::alltoall_now(turn, Some(&out), &into, zero_copy),
+        done => done,
+    };
+    let done = match given_back {
         Ok(done) => done,
         Err(turn) => op::alltoall::alltoall(turn, Some(&out), &into, zero_copy).await,
     };

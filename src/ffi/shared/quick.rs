@@ -349,9 +349,10 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         go!(
             self,
             each,
-            |turn| op::alltoall::alltoall_now(turn, out.as_ref(), &into),
+            |turn| op::alltoall::alltoall_still(turn, out.as_ref(), &into),
             else self.zero_copy(None, |from| from.alltoall),
-            |zero_copy| op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy)
+            |zero_copy| op::alltoall::alltoall_now(turn, out.as_ref(), &into, zero_copy),
+            else op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy)
         )
     }
 }

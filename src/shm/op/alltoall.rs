@@ -151,7 +151,7 @@ macro_rules! exchange_once {
 
 /// An [`alltoall`] by a plain function, if the caller blocks, all blocks [lie still](Team::share_lies_still), and none stays in place; else gives the turn back.
 #[inline(always)]
-pub fn alltoall_now<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
+pub fn alltoall_still<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'t, W>,
     out: Option<&O>,
     into: &I,
@@ -161,23 +161,43 @@ pub fn alltoall_now<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
     if let (Some(runs), Some(out)) = (waits.runs(), out) {
         let (team, longest) = (turn.team(), longest(out, peers.to()));
         if team.share_lies_still(longest) && all_lengths(into, peers.from(), |len| team.share_lies_still(len)) {
-            return Ok(still_now(turn.of_what_lies_still(), runs, longest, peers, out, into));
+            let turn = turn.of_what_lies_still();
+            let plan = Plan::new(&turn, usize::MAX);
+            return Ok(short_now(turn, runs, (plan, longest), peers, out, into));
         }
     }
     Err(turn.waiting(waits))
 }
 
-/// All lie still, by a caller that blocks.
+/// The same, if all blocks are short.
 #[inline(always)]
-fn still_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+pub fn alltoall_now<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
+    turn: Turn<'t, W>,
+    out: Option<&O>,
+    into: &I,
+    zero_copy: usize,
+) -> std::result::Result<Result<()>, Turn<'t, W>> {
+    let (turn, waits) = turn.begin();
+    let peers = Everybody::of(&turn);
+    if let (Some(runs), Some(out)) = (waits.runs(), out) {
+        let (plan, longest) = (Plan::new(&turn, zero_copy), longest(out, peers.to()));
+        if plan.all_short(longest, peers, into) {
+            return Ok(short_now(turn, runs, (plan, longest), peers, out, into));
+        }
+    }
+    Err(turn.waiting(waits))
+}
+
+/// All are short, by a caller that blocks.
+#[inline(always)]
+fn short_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     runs: impl Runs,
-    longest: usize,
+    (plan, longest): (Plan<'_>, usize),
     peers: Everybody,
     out: &O,
     into: &I,
 ) -> Result<()> {
-    let plan = Plan::new(&turn, usize::MAX);
     let rooms = plan.rooms(0);
     exchange_once!(turn, plan, longest, (rooms, &turn), peers, out, into, |wait| runs.run(move || wait), |late| {
         runs.reach(late)

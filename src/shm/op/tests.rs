@@ -258,18 +258,19 @@ impl Runs for Alone {
 
 #[test]
 fn what_is_short_and_blocks_needs_no_future() {
-    /// Whether an alltoall, a broadcast and a gather are done when the function returns.
-    fn done(waits: impl Waits, len: usize, in_place: bool) -> [bool; 3] {
+    /// Whether an alltoall, one of what lies still, a broadcast and a gather are done when the function returns.
+    fn done(waits: impl Waits, len: usize, in_place: bool) -> [bool; 4] {
         let team = Team::new(Heap::new(1, usize::MAX, true).member(0), Config::built_in(1, Cores::Shared));
         let mut context = Context::from_waker(Waker::noop());
         let mut rooms = [vec![7_u8; len], vec![0; len]];
         let [out, into] = rooms.each_mut().map(|room| Row(Span::new(room.as_mut_ptr(), len, 1), [len; MEMBERS]));
-        [0, 1, 2].map(|operation| {
+        [0, 1, 2, 3].map(|operation| {
             let Poll::Ready(turn) = pin!(team.open(0, 0, true)).poll(&mut context) else { panic!("it is alone") };
             let turn = turn.unwrap().expect("there is memory").waiting(waits);
             let given_back = match operation {
-                0 => alltoall::alltoall_now(turn, (!in_place).then_some(&out), &into),
-                1 => bcast::bcast_now(turn, 0, &out.0, usize::MAX),
+                0 => alltoall::alltoall_now(turn, (!in_place).then_some(&out), &into, usize::MAX),
+                1 => alltoall::alltoall_still(turn, (!in_place).then_some(&out), &into),
+                2 => bcast::bcast_now(turn, 0, &out.0, usize::MAX),
                 _ => gather::receive_now(turn, (!in_place).then_some(&out.0), &into, usize::MAX),
             };
             match given_back {
@@ -281,8 +282,12 @@ fn what_is_short_and_blocks_needs_no_future() {
             }
         })
     }
-    assert_eq!(done(Blocks::<_, 0, true>(Alone), 8, false), [true; 3]);
-    assert_eq!(done(Blocks::<_, 0, true>(Alone), 8, true), [false, true, true], "what is sent does not stay in place");
-    assert_eq!(done(Blocks::<_, 0, true>(Alone), 4 << 20, false), [false; 3], "it is long");
-    assert_eq!(done(Suspends, 8, false), [false; 3]);
+    assert_eq!(done(Blocks::<_, 0, true>(Alone), 8, false), [true; 4]);
+    assert_eq!(
+        done(Blocks::<_, 0, true>(Alone), 8, true),
+        [false, false, true, true],
+        "what is sent does not stay in place"
+    );
+    assert_eq!(done(Blocks::<_, 0, true>(Alone), 4 << 20, false), [false; 4], "it is long");
+    assert_eq!(done(Suspends, 8, false), [false; 4]);
 }

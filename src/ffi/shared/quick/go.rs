@@ -54,16 +54,19 @@ macro_rules! go {
             })
         }
     };
-    // Blocking ones by a plain function, which finds out whether they lie still, and gives the turn back where they do not.
-    ($at:ident, $len:expr, |$turn:ident| $now:expr, else $limit:expr, |$zero_copy:ident| $operation:expr) => {
+    // Blocking ones by a plain function, which finds out whether they lie still, and gives the turn back where they do not; then by another one, likewise.
+    ($at:ident, $len:expr, |$turn:ident| $still:expr, else $limit:expr, |$zero_copy:ident| $now:expr, else $operation:expr) => {
         if BLOCKING {
             let patience = Cell::default();
             let $turn = $at.turn::<true>($len, &patience)?;
-            match $now {
+            match $still {
                 Ok(result) => $at.end(result),
                 Err($turn) => out_of_line(move || {
                     let $zero_copy = $limit;
-                    $at.finish($operation)
+                    match $now {
+                        Ok(result) => $at.end(result),
+                        Err($turn) => $at.finish($operation),
+                    }
                 }),
             }
         } else {
