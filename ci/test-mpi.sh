@@ -159,6 +159,21 @@ if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<whole;
     done
 fi
 
+# Short calls are a part of their doors, and keep the operation in registers (docs/findings.md, "Operations in registers"): doors hardly copy from the stack by vectors. (Those that did had 10 to 52 such loads.)
+if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<registers; then
+    for name in barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv; do
+        code=$(objdump -d --no-show-raw-insn --disassemble="cr_block_$name" "$dso/mca_coll_rust.so")
+        length=$(grep -cE '^ +[0-9a-f]+:' <<<"$code" || true)
+        copies=$(grep -cE 'mov(ups|dqu|aps|dqa) .*\(%r[a-z0-9]+\),%xmm' <<<"$code" || true)
+        if [ "$length" -ge 300 ] && [ "$copies" -le 8 ]; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "FAILED  registers: cr_block_$name has $length instructions (300 or more, if the operation is a part of it), $copies of them vector loads (8 or fewer)"
+        fi
+    done
+fi
+
 # Along the edges of process topologies.
 edges=neighbor_allgather,neighbor_allgatherv,neighbor_alltoall,neighbor_alltoallv,neighbor_alltoallw
 for np in 2 3 4 6 8; do
