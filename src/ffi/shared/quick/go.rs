@@ -4,7 +4,7 @@
 /// takes as little: a future within another took 40 instructions more, of a Bcast's 530.
 ///
 /// `$still`: whether all that the caller sends and gets [lies still](crate::shm::team::Team::lies_still). A door contains no other blocking calls: so they are short, lie close together, and keep the operation in registers. On a Zen 4 short calls of two ranks took
-/// 0.81 to 1.0 of the time before (docs/findings.md, "Operations in registers"). `$limit`: from how many bytes on data are read elsewhere, which these do not ask.
+/// 0.81 to 1.04 of the time before (docs/findings.md, "Operations in registers"). `$limit`: from how many bytes on data are read elsewhere, which these do not ask.
 macro_rules! go {
     ($at:ident, $len:expr, |$turn:ident| $operation:expr) => {
         if BLOCKING {
