@@ -4,7 +4,7 @@ use super::startup;
 use crate::endpoint::Result;
 use crate::params::Shm;
 use crate::shm::config::Cores;
-use crate::shm::rates::{self, RATES_BYTES, Rates, Thresholds};
+use crate::shm::rates::{self, RATES_BYTES, Rates, Terms, Thresholds};
 use crate::shm::reading::{WAYS, Way};
 use crate::shm::team::Team;
 use std::sync::OnceLock;
@@ -50,24 +50,28 @@ pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option
         Cores::Lent => Thresholds::LENT.into(),
         Cores::Shared => Thresholds::crowded(team.size(), rates::queues_win(way, cores, team.size())),
     };
-    team.set_thresholds(
-        known.map_or(otherwise, |rates| rates.thresholds(team.size(), team.memory().stores(), team.config().rotates)),
-    );
+    team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(terms(team, way))));
     if let Some(rates) = known {
         let _ = MEASURED[number].set(rates);
     }
     (known.is_none() && cores == Cores::Own).then_some(number)
 }
 
-/// Measures, and remembers it.
+/// What a team's thresholds depend on.
+fn terms(team: &Team, way: Way) -> Terms {
+    Terms { members: team.size(), way, stores: team.memory().stores(), rotates: team.config().rotates }
+}
+
+/// Measures the kind of this number, and remembers it.
 pub async fn measure(team: &Team, number: usize) -> Result<()> {
+    let way = if kind(Way::Smsc, team.config().rotates) == Some(number) { Way::Smsc } else { Way::Cma };
     match rates::measure(team).await? {
         Some(rates) => {
             let _ = MEASURED[number].set(rates);
             if team.me() == 0 {
                 startup::remark(&format!("shared memory: times in ns for 16, 64 and 256 KiB: {rates:?}"));
             }
-            team.learn(rates.thresholds(team.size(), team.memory().stores(), team.config().rotates));
+            team.learn(rates.thresholds(terms(team, way)));
         }
         None => team.learn(Thresholds::UNKNOWN.into()),
     }

@@ -28,6 +28,9 @@ const PERCENT: [u64; 3] = [65, 80, 90];
 const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;
+/// Of two members with cores of their own, whose slots [rotate](Config::rotates), a blocking alltoall has blocks of so many bytes and more in the queues again, where reading is a system call each time. On a Zen 4 1 to 16 MiB took 0.74 to 0.98
+/// of coll/tuned's time so, and read 0.91 to 1.13 (docs/findings.md, "Exchanges of long blocks").
+const QUEUED_AGAIN: usize = 1 << 20;
 /// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a scatter, and those of an alltoall. Where two cores' caches are fast, reading a Scatter takes longer up to 2 MiB
 /// among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5 to 15 %; where they are slow, and writes do not go past them, an Alltoall through the queue takes up to a third longer from 256 KiB on among four,
 /// from 128 KiB on among eight, and more than other libraries take, and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never bad.
@@ -83,8 +86,46 @@ pub struct Thresholds {
     pub allgather: usize,
     /// Of a block of an alltoall.
     pub alltoall: usize,
+    /// From how many bytes on that is not read any more.
+    pub alltoall_end: usize,
     /// Of an operand of an allreduce.
     pub allreduce: usize,
+}
+
+/// Which blocks are read from another process' memory: those of `from` bytes and more, but of less than `end`. (Whose they are decides, so that others need not know.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reads {
+    /// The shortest ones.
+    pub from: usize,
+    /// Those are not, nor longer ones.
+    pub end: usize,
+}
+
+impl Reads {
+    /// Whether blocks of so many bytes are.
+    pub fn has(self, len: usize) -> bool {
+        (self.from..self.end).contains(&len)
+    }
+}
+
+impl From<usize> for Reads {
+    /// Of so many bytes and more, without an end.
+    fn from(from: usize) -> Reads {
+        Reads { from, end: usize::MAX }
+    }
+}
+
+/// What thresholds depend on, besides times.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// How many members there are.
+    pub members: usize,
+    /// How they read each other's memory.
+    pub way: Way,
+    /// They can write to it, too, so that operations may be divided.
+    pub stores: bool,
+    /// [Slots do](Config::rotates).
+    pub rotates: bool,
 }
 
 /// Thresholds of each mode.
@@ -105,8 +146,13 @@ impl From<Thresholds> for ByMode {
 impl Thresholds {
     /// The least of all.
     pub(super) fn least(&self) -> usize {
-        let &Thresholds { bcast, gather, scatter, allgather, alltoall, allreduce } = self;
+        let &Thresholds { bcast, gather, scatter, allgather, alltoall, alltoall_end: _, allreduce } = self;
         [gather, scatter, allgather, alltoall, allreduce].into_iter().fold(bcast, usize::min)
+    }
+
+    /// Which blocks of an alltoall are read.
+    pub fn of_alltoall(&self) -> Reads {
+        Reads { from: self.alltoall, end: self.alltoall_end }
     }
 
     /// Where nothing has been measured: the root of a scatter, which copies for all others,
@@ -129,7 +175,8 @@ impl Thresholds {
 
     /// The same for all operations.
     pub const fn all(bytes: usize) -> Thresholds {
-        Thresholds { bcast: bytes, gather: bytes, scatter: bytes, allgather: bytes, alltoall: bytes, allreduce: bytes }
+        let [bcast, gather, scatter, allgather, alltoall, allreduce] = [bytes; 6];
+        Thresholds { bcast, gather, scatter, allgather, alltoall, alltoall_end: usize::MAX, allreduce }
     }
 }
 
@@ -159,20 +206,23 @@ impl Rates {
         (rates != Rates::default()).then_some(rates)
     }
 
-    /// What follows for a team of so many members.
+    /// What follows for such a team.
     ///
     /// The time of each operation is put together from those of a broadcast: a member of an exchange copies in, then out, where it could fetch,
     /// which overlaps in part while the blocks fit caches; the root
     /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the root of a gather copies one block after the
     /// other, or at least not more than a member.
-    ///
-    /// `stores`: members can write to each other's memory, too, so that operations may be divided.
-    /// `rotates`: [slots do](Config::rotates).
-    pub fn thresholds(&self, members: usize, stores: bool, rotates: bool) -> ByMode {
+    pub fn thresholds(&self, terms: Terms) -> ByMode {
+        let Terms { members, way, stores, rotates } = terms;
         let of = |divide| self.of_mode(members, divide, rotates);
         let others = of(false);
+        let queued_again = members == 2 && rotates && way != Way::Smsc && copy::may_go_past();
+        let alltoall_end = if queued_again { QUEUED_AGAIN } else { usize::MAX };
         // Who does not block gains less by a queue: two ranks' Iallgather of 128 KiB took 1.04 to 1.17 of coll/libnbc's time through it, and 0.94 read. (Others were not measured.)
-        ByMode { blocking: of(stores), others: Thresholds { allgather: others.allgather.min(LONG), ..others } }
+        ByMode {
+            blocking: Thresholds { alltoall_end, ..of(stores) },
+            others: Thresholds { allgather: others.allgather.min(LONG), ..others },
+        }
     }
 
     /// The same; `divide`: of operations that may be divided.
@@ -202,6 +252,7 @@ impl Rates {
             ),
             allgather: exchange.min(LONG_OF_ALL),
             alltoall: exchange.min(LONG),
+            alltoall_end: usize::MAX,
             allreduce: pick(None, |queue, _, _| queue),
         }
     }
@@ -288,6 +339,11 @@ mod tests {
         assert_eq!(Rates::decode(&Rates::default().encode()), None);
     }
 
+    /// Of processes that read by system calls.
+    fn terms(members: usize, stores: bool, rotates: bool) -> Terms {
+        Terms { members, way: Way::Cma, stores, rotates }
+    }
+
     /// These, but that who does not block reads blocks of an allgather sooner.
     fn modes(blocking: Thresholds, others: Thresholds) -> ByMode {
         ByMode { blocking, others: Thresholds { allgather: others.allgather.min(LONG), ..others } }
@@ -299,7 +355,7 @@ mod tests {
         let queue = [1_100, 2_500, 8_000];
         let rates = Rates { queue, cached: queue, fetch, divided: fetch, copy: [500, 1_900, 7_500] };
         let long = Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) };
-        assert_eq!(rates.thresholds(2, true, false), modes(long, long));
+        assert_eq!(rates.thresholds(terms(2, true, false)), modes(long, long));
     }
 
     #[test]
@@ -307,16 +363,16 @@ mod tests {
         let fetch = [3_600, 9_200, 22_000];
         let queue = [2_100, 6_200, 15_000];
         let rates = Rates { queue, cached: queue, fetch, divided: fetch, copy: [500, 1_600, 6_500] };
-        let found = rates.thresholds(2, true, false).blocking;
+        let found = rates.thresholds(terms(2, true, false)).blocking;
         assert_eq!(found, Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) });
-        assert_eq!(rates.thresholds(8, true, false).blocking.scatter, 16 << 10);
+        assert_eq!(rates.thresholds(terms(8, true, false)).blocking.scatter, 16 << 10);
         let faster = Rates { fetch: [3_000, 6_000, 15_000], ..rates };
-        assert_eq!(faster.thresholds(2, true, false).blocking.alltoall, 64 << 10);
+        assert_eq!(faster.thresholds(terms(2, true, false)).blocking.alltoall, 64 << 10);
         // Both sides at the same time, where a share is worth it.
         let divided = Rates { divided: [1_300, 4_900, 12_000], ..rates };
         let rooted = Thresholds { bcast: 16 << 10, gather: 64 << 10, scatter: 64 << 10, ..found };
-        assert_eq!(divided.thresholds(2, true, false), modes(rooted, found));
-        assert_eq!(divided.thresholds(8, true, false).blocking.bcast, 64 << 10);
+        assert_eq!(divided.thresholds(terms(2, true, false)), modes(rooted, found));
+        assert_eq!(divided.thresholds(terms(8, true, false)).blocking.bcast, 64 << 10);
     }
 
     /// Far, where the queue is written past the caches.
@@ -331,24 +387,40 @@ mod tests {
     #[test]
     fn a_machine_with_far_caches_divides_as_if_they_might_come_near() {
         let rates = FAR;
-        let ByMode { blocking, others } = rates.thresholds(2, true, false);
+        let ByMode { blocking, others } = rates.thresholds(terms(2, true, false));
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [16 << 10, 64 << 10, 64 << 10]);
         assert_eq!([others.bcast, others.gather, others.scatter], [usize::MAX; 3]);
         assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);
         let unread = Thresholds { allgather: LONG_OF_ALL, ..others };
-        assert_eq!(rates.thresholds(2, false, false), modes(unread, others));
+        assert_eq!(rates.thresholds(terms(2, false, false)), modes(unread, others));
     }
 
     #[test]
     fn queues_whose_slots_rotate_are_compared_as_they_were_measured() {
         let rates = FAR;
-        let ByMode { blocking, others } = rates.thresholds(2, true, true);
+        let ByMode { blocking, others } = rates.thresholds(terms(2, true, true));
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [usize::MAX; 3]);
         assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);
-        assert_eq!(modes(blocking, blocking).others, others);
+        let unended = Thresholds { alltoall_end: usize::MAX, ..blocking };
+        assert_eq!(modes(unended, unended).others, others);
         let slow = Rates { queue: [9_000, 31_000, 90_000], ..rates };
-        let of = slow.thresholds(2, true, true).blocking;
+        let of = slow.thresholds(terms(2, true, true)).blocking;
         assert_eq!([of.bcast, of.gather, of.scatter], [16 << 10; 3]);
+    }
+
+    #[test]
+    fn the_longest_blocks_of_two_members_alltoall_are_not_read_where_slots_rotate() {
+        let again = terms(2, true, true);
+        let end = if copy::may_go_past() { 1 << 20 } else { usize::MAX };
+        let ByMode { blocking, others } = FAR.thresholds(again);
+        assert_eq!([blocking.alltoall_end, others.alltoall_end], [end, usize::MAX]);
+        let reads = blocking.of_alltoall();
+        assert_eq!([LONG - 1, LONG, (1 << 20) - 1, end].map(|len| reads.has(len)), [false, true, true, false]);
+        for other in
+            [Terms { members: 3, ..again }, Terms { rotates: false, ..again }, Terms { way: Way::Smsc, ..again }]
+        {
+            assert_eq!(FAR.thresholds(other).blocking.alltoall_end, usize::MAX, "{other:?}");
+        }
     }
 
     #[test]

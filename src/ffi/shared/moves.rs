@@ -5,6 +5,7 @@ use crate::ffi::call::Call;
 use crate::ffi::data::HostBlocks;
 use crate::ffi::operation::needed;
 use crate::shm::op;
+use crate::shm::rates::Reads;
 use crate::shm::turn::Turn;
 
 /// The root's data, to all.
@@ -42,7 +43,7 @@ pub async fn allgather(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<
 }
 
 /// A block from each rank to each.
-pub async fn alltoall(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()> {
+pub async fn alltoall(turn: Turn<'_>, call: &Call, zero_copy: Reads) -> Result<()> {
     let into = HostBlocks::new(needed(&call.receive)?);
     let out = call.send.as_ref().map(HostBlocks::new);
     op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy).await

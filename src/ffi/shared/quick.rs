@@ -126,8 +126,14 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     fn zero_copy(self, len: Option<usize>, of: impl FnOnce(&Thresholds) -> usize) -> usize {
         match len {
             Some(..=LINE) => usize::MAX,
-            _ => of(self.team.thresholds(BLOCKING || self.comm.team.has_learned(), BLOCKING)),
+            _ => of(self.thresholds()),
         }
+    }
+
+    /// From how many bytes on which operations read.
+    #[inline(always)]
+    fn thresholds(self) -> &'c Thresholds {
+        self.team.thresholds(BLOCKING || self.comm.team.has_learned(), BLOCKING)
     }
 
     /// Whether all blocks [lie still](Team::lies_still) that travel as wholes. (The caller's own does not, but is asked, too.)
@@ -350,7 +356,7 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
             self,
             each,
             |turn| op::alltoall::alltoall_still(turn, out.as_ref(), &into),
-            else self.zero_copy(None, |from| from.alltoall),
+            else self.thresholds().of_alltoall(),
             |zero_copy| op::alltoall::alltoall_now(turn, out.as_ref(), &into, zero_copy),
             else op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy)
         )

@@ -14,6 +14,7 @@ use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
 use crate::shm::copy::readers::pack_for;
 use crate::shm::memory::Member;
+use crate::shm::rates::Reads;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::{Runs, Waits};
@@ -25,20 +26,20 @@ use smallvec::SmallVec;
 struct Plan<'t> {
     team: &'t Team,
     fragment: usize,
-    zero_copy: usize,
+    zero_copy: Reads,
     /// All blocks are known to be short, and to lie still.
     still: bool,
 }
 
 impl<'t> Plan<'t> {
     #[inline(always)]
-    fn new(turn: &Turn<'t>, zero_copy: usize) -> Plan<'t> {
+    fn new(turn: &Turn<'t>, zero_copy: Reads) -> Plan<'t> {
         Plan { team: turn.team(), fragment: turn.fragment(), zero_copy, still: turn.is_still() }
     }
 
     #[inline(always)]
     fn rooms(self, writer: Member) -> Rooms {
-        Rooms::new(self.team, self.still, writer, self.zero_copy)
+        Rooms::new(self.team, self.still, writer, self.zero_copy.from)
     }
 
     fn slot(self, writer: Member) -> Shares {
@@ -81,7 +82,7 @@ impl<'t> Plan<'t> {
     /// Whether all these blocks travel at once, in the share of a slot if they are not short.
     #[inline(always)]
     fn in_one_round(self, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
-        let limit = self.zero_copy.min(self.part() + 1);
+        let limit = self.zero_copy.from.min(self.part() + 1);
         let fits = |len| self.is_short(len) || len < limit;
         all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
     }
@@ -162,7 +163,7 @@ pub fn alltoall_still<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
         let (team, longest) = (turn.team(), longest(out, peers.to()));
         if team.share_lies_still(longest) && all_lengths(into, peers.from(), |len| team.share_lies_still(len)) {
             let turn = turn.of_what_lies_still();
-            let plan = Plan::new(&turn, usize::MAX);
+            let plan = Plan::new(&turn, usize::MAX.into());
             return Ok(short_now(turn, runs, (plan, longest), peers, out, into));
         }
     }
@@ -175,12 +176,12 @@ pub fn alltoall_now<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'t, W>,
     out: Option<&O>,
     into: &I,
-    zero_copy: usize,
+    zero_copy: impl Into<Reads>,
 ) -> std::result::Result<Result<()>, Turn<'t, W>> {
     let (turn, waits) = turn.begin();
     let peers = Everybody::of(&turn);
     if let (Some(runs), Some(out)) = (waits.runs(), out) {
-        let (plan, longest) = (Plan::new(&turn, zero_copy), longest(out, peers.to()));
+        let (plan, longest) = (Plan::new(&turn, zero_copy.into()), longest(out, peers.to()));
         if plan.all_short(longest, peers, into) {
             return Ok(short_now(turn, runs, (plan, longest), peers, out, into));
         }
@@ -205,13 +206,13 @@ fn short_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 }
 
 /// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of `into` are sent; then
-/// so it is for all members. From `zero_copy` bytes on, others may read a block directly.
+/// so it is for all members. Blocks of so many bytes as `zero_copy` says (a number: and more) others may read directly.
 #[inline(always)]
 pub fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_, impl Waits>,
     out: Option<&O>,
     into: &I,
-    zero_copy: usize,
+    zero_copy: impl Into<Reads>,
 ) -> impl Future<Output = Result<()>> {
     let (turn, waits) = turn.begin();
     let peers = Everybody::of(&turn);
@@ -225,14 +226,15 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     peers: impl Peers,
     out: Option<&O>,
     into: &I,
-    zero_copy: usize,
+    zero_copy: impl Into<Reads>,
 ) -> impl Future<Output = Result<()>> {
     let (turn, waits) = turn.begin();
+    let zero_copy = zero_copy.into();
     async move {
         let Some(out) = out else {
             // What is to be sent does not stay unchanged.
             let turn = wide(turn);
-            let plan = Plan::new(&turn, usize::MAX);
+            let plan = Plan::new(&turn, usize::MAX.into());
             return waits.long(move || exchange(turn, plan, peers, into, into, false)).await;
         };
         let (plan, longest) = (Plan::new(&turn, zero_copy), longest(out, peers.to()));
@@ -263,7 +265,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     own_left: bool,
 ) -> Result<()> {
-    let away = |m: Member| match out.len(m) >= plan.zero_copy && !plan.is_short(out.len(m)) {
+    let away = |m: Member| match plan.zero_copy.has(out.len(m)) && !plan.is_short(out.len(m)) {
         true => address_in(plan.team, &Block::new(out, m)),
         false => 0,
     };
@@ -299,7 +301,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
     let rounds = turn.steps(peers.from().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
     let reads = reads_anywhere(turn);
-    let is_queued = |len| !(plan.is_short(len) || (reads && len >= plan.zero_copy));
+    let is_queued = |len| !(plan.is_short(len) || (reads && plan.zero_copy.has(len)));
     let queued = sum_lengths(into, peers.from(), is_queued);
     let bypass = turn.nearly_bypass(queued.saturating_mul(size));
     let written = sum_lengths(out, peers.to(), is_queued);

@@ -7,6 +7,7 @@ use crate::shm::config::Cores;
 use crate::shm::copy::readers::{READERS, Reader};
 use crate::shm::copy::{BYPASSED, WRITTEN_PAST};
 use crate::shm::heap::Heap;
+use crate::shm::rates::Reads;
 use crate::shm::team::{Config, Team};
 use crate::shm::turn::waits::{Blocks, Runs, Suspends, Waits};
 use std::future::Future;
@@ -74,6 +75,9 @@ impl Case {
             ("gather", _) => gather::send(turn, 0, &own, zero_copy).await,
             ("allgather", _) => allgather::allgather(turn, Some(&own), &all, zero_copy).await,
             ("alltoall", _) => alltoall::alltoall(turn, Some(&out), &all, zero_copy).await,
+            ("alltoall, the longest queued", _) => {
+                alltoall::alltoall(turn, Some(&out), &all, Reads { from: zero_copy, end: 2_000_000 }).await
+            }
             // The other way: what is for member i has `lengths[i]` bytes.
             ("alltoall to", _) => alltoall::alltoall(turn, Some(&all), &out, zero_copy).await,
             _ => unreachable!("no such operation"),
@@ -206,6 +210,17 @@ fn only_blocks_count_that_go_through_queues() {
             assert_eq!(found, [0, all], "{operation}, {cores:?}");
         }
     }
+}
+
+#[test]
+fn blocks_of_an_alltoall_that_are_too_long_to_be_read_go_through_queues() {
+    let case = Case {
+        operation: "alltoall, the longest queued",
+        lengths: [900_000, 1_000_000, 1_999_999, 2_000_000],
+        zero_copy: 1_000_000,
+    };
+    let found = [true, false].map(|readable| case.bypassed(Cores::Own, 1_000_000, readable));
+    assert_eq!(found, [3 * 2_900_000, 3 * 5_899_999]);
 }
 
 #[test]
