@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by scripts that compare in jobs of mpiperf: takes their options --np and --jobs, of which the script gives the defaults as np and jobs, from the command line.
+# Sourced by scripts that compare in jobs of mpiperf: takes their options --np and --jobs, of which the script gives the defaults as np and jobs, from the command line; and its own options without a value, `switches`: that of --apart sets apart.
 
 script=$(realpath "$0")
 
@@ -18,7 +18,11 @@ while [ $# -gt 0 ]; do
         if [ "$1" = --np ]; then np=$2; else jobs=$2; fi
         shift 2
         ;;
-    -*) usage "$1: accepted before all else: --np, --jobs" ;;
+    -*)
+        [[ " ${switches-} " == *" $1 "* ]] || usage "$1: accepted before all else: --np, --jobs${switches:+, ${switches// /, }}"
+        printf -v "${1#--}" 1
+        shift
+        ;;
     *) break ;;
     esac
 done
