@@ -17,6 +17,7 @@ np=4 jobs=3 apart='' switches=--apart
 . "$(dirname "${BASH_SOURCE[0]}")/compare-jobs.sh"
 [ $# -gt 0 ] || usage "which operation?"
 [[ $np =~ ^[2-8]$ ]] || usage "--np $np: must be from 2 to 8"
+[[ -z $apart || " $* " != *" --bare"* ]] || usage "--bare: not with --apart, whose rows are all of the one component"
 [[ " $* " == *" --sizes"* ]] || set -- "$@" --sizes 8:16k
 
 enter_source least

@@ -5,8 +5,12 @@
 //! private memories. On one machine the queue wins at every size, on another it loses from 32 KiB on. So the first team of a process measures the ways with
 //! broadcasts, in its first blocking operation, and later teams reuse that.
 
+mod thresholds;
+
+pub use thresholds::{ByMode, Reads, Thresholds, queues_win};
+
 use crate::endpoint::{Result, Span};
-use crate::shm::config::{Config, Cores};
+use crate::shm::config::Config;
 use crate::shm::copy::{self, ThroughCaches};
 use crate::shm::layout::BLOCKING;
 use crate::shm::op;
@@ -23,26 +27,14 @@ const FROM: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
 /// An advantage: this part of the other's time, in percent, for each of [`SIZES`]. Less than all of it counts, above all of short messages: a program's calls find other
 /// things in the caches, and messages through the queue took longer here than in calls as long as this was measured a few times, with buffers 16 bytes behind the beginning of a page.
 const PERCENT: [u64; 3] = [65, 80, 90];
-/// Blocks of an exchange are read in any case from so many bytes on. Where caches are fast at times only, blocks of 128 and 256 KiB through the queue take 0.7 to 0.9 of the time that reading takes, but
+/// Blocks of an exchange are read in any case from so many bytes on (but [the longest](QUEUED_AGAIN) of two members, in an alltoall). Where caches are fast at times only, blocks of 128 and 256 KiB through the queue take 0.7 to 0.9 of the time that reading takes, but
 /// up to 1.25 of it at other times, when it is more than other libraries take: a choice that is made once had better be the one that is never bad. (In calls that do not block [sooner](Rates::thresholds).)
 const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;
-/// Of two members with cores of their own, whose slots [rotate](Config::rotates), a blocking alltoall has blocks of so many bytes and more in the queues again, where reading is a system call each time. On a Zen 4 1 to 16 MiB took 0.74 to 0.98
-/// of coll/tuned's time so, and read 0.91 to 1.13 (docs/findings.md, "Exchanges of long blocks").
+/// Of two members with cores of their own, whose slots [rotate](Config::rotates), a blocking alltoall has blocks of so many bytes and more in the queues again, where reading is a system call each time. On a Zen 4 1 to 16 MiB took 0.76 to 1.00
+/// of coll/tuned's time so, and read 0.88 to 1.04 (docs/findings.md, "Exchanges of long blocks").
 const QUEUED_AGAIN: usize = 1 << 20;
-/// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a scatter, and those of an alltoall. Where two cores' caches are fast, reading a Scatter takes longer up to 2 MiB
-/// among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5 to 15 %; where they are slow, and writes do not go past them, an Alltoall through the queue takes up to a third longer from 256 KiB on among four,
-/// from 128 KiB on among eight, and more than other libraries take, and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never bad.
-const CROWDED_SCATTER: usize = 16 << 20;
-/// In blocking operations members of a scatter [choose](op::dealt::may_choose) whether to read, also from so many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
-const CROWDED_CHOICE: usize = 2 << 20;
-/// See there.
-const CROWDED_ALLTOALL: usize = 4 << 20;
-/// Up to so many processes queues may [do better](queues_win) there: as many as it was measured with. Of 33 and more, shares of a queue are too short to go past the caches.
-const CROWDED_QUEUES: usize = 8;
-/// Shorter blocks are not read there.
-const CROWDED_LEAST: usize = 128 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// How often each is measured; the shortest time counts. The first two of each find pages that nobody has touched, and lines that the writer has not taken back;
@@ -73,48 +65,6 @@ pub struct Rates {
 /// Bytes of [`Rates::encode`].
 pub const RATES_BYTES: usize = WAYS * SIZES.len() * 4;
 
-/// From how many bytes on data are read from another process' memory, for each operation; `usize::MAX`: never.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Of a broadcast.
-    pub bcast: usize,
-    /// Of a block that is gathered.
-    pub gather: usize,
-    /// Of a block that is scattered.
-    pub scatter: usize,
-    /// Of a block of an allgather.
-    pub allgather: usize,
-    /// Of a block of an alltoall.
-    pub alltoall: usize,
-    /// From how many bytes on that is not read any more.
-    pub alltoall_end: usize,
-    /// Of an operand of an allreduce.
-    pub allreduce: usize,
-}
-
-/// Which blocks are read from another process' memory: those of `from` bytes and more, but of less than `end`. (Whose they are decides, so that others need not know.)
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reads {
-    /// The shortest ones.
-    pub from: usize,
-    /// Those are not, nor longer ones.
-    pub end: usize,
-}
-
-impl Reads {
-    /// Whether blocks of so many bytes are.
-    pub fn has(self, len: usize) -> bool {
-        (self.from..self.end).contains(&len)
-    }
-}
-
-impl From<usize> for Reads {
-    /// Of so many bytes and more, without an end.
-    fn from(from: usize) -> Reads {
-        Reads { from, end: usize::MAX }
-    }
-}
-
 /// What thresholds depend on, besides times.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
@@ -126,64 +76,6 @@ pub struct Terms {
     pub stores: bool,
     /// [Slots do](Config::rotates).
     pub rotates: bool,
-}
-
-/// Thresholds of each mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ByMode {
-    /// Of blocking operations, which may be [divided](op::divided).
-    pub blocking: Thresholds,
-    /// Of all others.
-    pub others: Thresholds,
-}
-
-impl From<Thresholds> for ByMode {
-    fn from(both: Thresholds) -> ByMode {
-        ByMode { blocking: both, others: both }
-    }
-}
-
-impl Thresholds {
-    /// The least of all.
-    pub(super) fn least(&self) -> usize {
-        let &Thresholds { bcast, gather, scatter, allgather, alltoall, alltoall_end: _, allreduce } = self;
-        [gather, scatter, allgather, alltoall, allreduce].into_iter().fold(bcast, usize::min)
-    }
-
-    /// Which blocks of an alltoall are read.
-    pub fn of_alltoall(&self) -> Reads {
-        Reads { from: self.alltoall, end: self.alltoall_end }
-    }
-
-    /// Where nothing has been measured: the root of a scatter, which copies for all others,
-    /// leaves that to them, and so do members of an alltoall, where each copies something else for each other; whatever else is copied twice needs no turns
-    /// in between, or is copied in only once for all.
-    pub const UNKNOWN: Thresholds = Thresholds { scatter: 16 << 10, alltoall: 64 << 10, ..Thresholds::all(usize::MAX) };
-    /// The same where processes [give cores away](crate::shm::config::Cores::Lent) while they wait, so that times say little.
-    pub const LENT: Thresholds =
-        Thresholds { scatter: CROWDED_LEAST, alltoall: CROWDED_LEAST, ..Thresholds::all(usize::MAX) };
-    /// The same where they take turns. There who lends its memory has to wait until the others have had their turns, and what is shorter is
-    /// sooner copied twice, while it fits the caches.
-    /// `queues`: they [do better](queues_win). Then nothing is read in an alltoall, and the root of a scatter may [keep](op::dealt::keeps) what is to be read.
-    pub fn crowded(members: usize, queues: bool) -> ByMode {
-        let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
-        let alltoall = if queues { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) };
-        let of = |scatter| Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
-        let others = from(CROWDED_SCATTER, members.pow(2));
-        ByMode { blocking: of(others.min(from(CROWDED_CHOICE, members))), others: of(others) }
-    }
-
-    /// The same for all operations.
-    pub const fn all(bytes: usize) -> Thresholds {
-        let [bcast, gather, scatter, allgather, alltoall, allreduce] = [bytes; 6];
-        Thresholds { bcast, gather, scatter, allgather, alltoall, alltoall_end: usize::MAX, allreduce }
-    }
-}
-
-/// Whether long blocks had better go through the queues where others' memory could be read: where processes take turns on the cores, writes [may go past the caches](copy::may_go_past), and reading is a system call
-/// each time. (Mapped memory needs none.)
-pub fn queues_win(way: Way, cores: Cores, members: usize) -> bool {
-    way != Way::Smsc && cores == Cores::Shared && members <= CROWDED_QUEUES && copy::may_go_past()
 }
 
 impl Rates {
@@ -421,34 +313,5 @@ mod tests {
         {
             assert_eq!(FAR.thresholds(other).blocking.alltoall_end, usize::MAX, "{other:?}");
         }
-    }
-
-    #[test]
-    fn queues_win_only_among_few_that_share_cores_and_read_by_system_calls() {
-        let (cma, shared) = (Way::Cma, Cores::Shared);
-        assert_eq!([2, 8].map(|members| queues_win(cma, shared, members)), [copy::may_go_past(); 2]);
-        for (way, cores, members) in
-            [(Way::Smsc, shared, 4), (cma, shared, 9), (cma, Cores::Lent, 4), (cma, Cores::Own, 4)]
-        {
-            assert!(!queues_win(way, cores, members), "{way:?}, {cores:?}, {members}");
-        }
-    }
-
-    #[test]
-    fn the_more_take_turns_the_shorter_is_what_they_read() {
-        const KIB: usize = 1 << 10;
-        for (members, blocking, others, alltoall) in
-            [(2, 1024, 4096, 1024), (4, 512, 1024, 256), (8, 256, 256, 128), (16, 128, 128, 128)]
-        {
-            let of = |scatter: usize| Thresholds {
-                scatter: scatter * KIB,
-                alltoall: alltoall * KIB,
-                ..Thresholds::all(usize::MAX)
-            };
-            assert_eq!(Thresholds::crowded(members, false), ByMode { blocking: of(blocking), others: of(others) });
-        }
-        assert_eq!(Thresholds::crowded(64, false), Thresholds::LENT.into());
-        let queues = [4, 8].map(|members| Thresholds::crowded(members, true).blocking);
-        assert_eq!(queues.map(|of| (of.scatter, of.alltoall)), [(512 * KIB, usize::MAX), (256 * KIB, usize::MAX)]);
     }
 }

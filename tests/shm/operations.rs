@@ -5,6 +5,7 @@ use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::layout::LINE;
 use coll_rust::shm::op;
 use coll_rust::shm::op::neighbor::Edges;
+use coll_rust::shm::rates::Reads;
 use coll_rust::shm::team::Team;
 use coll_rust::shm::turn::Turn;
 use coll_rust::shm::turn::waits::{Suspends, Waits};
@@ -258,15 +259,17 @@ async fn alltoall(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: 
     }
     let (out, into) = (blocks(&sent, own), blocks(&zeros(&expected), own));
     let zero_copy = threshold(common);
+    // Longer ones through the queue again, as far as each member is concerned.
+    let reads = Reads { from: zero_copy, end: [usize::MAX, 150, 600][own.below(3)] };
     // As blocking calls do it, which find out whether all lies still.
     let still = knows_still(turn.team(), own, true, zero_copy, sent.iter().chain(&expected).map(Vec::len));
     let given_back = match if still { op::alltoall::alltoall_still(turn, Some(&out), &into) } else { Err(turn) } {
-        Err(turn) => op::alltoall::alltoall_now(turn, Some(&out), &into, zero_copy),
+        Err(turn) => op::alltoall::alltoall_now(turn, Some(&out), &into, reads),
         done => done,
     };
     let done = match given_back {
         Ok(done) => done,
-        Err(turn) => op::alltoall::alltoall(turn, Some(&out), &into, zero_copy).await,
+        Err(turn) => op::alltoall::alltoall(turn, Some(&out), &into, reads).await,
     };
     done.unwrap();
     check(id, me, &out, &sent);
