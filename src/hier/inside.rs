@@ -183,7 +183,7 @@ pub(super) async fn exchange<E: Endpoint, O: Blocks, I: Blocks>(
     debug_assert!(inside.has(ep.rank()));
     let local = out.map(|blocks| Grouped { ep, blocks, groups: &inside.ranks });
     let local_into = Grouped { ep, blocks: into, groups: &inside.ranks };
-    let shared = shm::alltoall::alltoall(turn, local.as_ref(), &local_into, inside.node.zero_copy().alltoall);
+    let shared = shm::alltoall::alltoall(turn, local.as_ref(), &local_into, inside.node.zero_copy().alltoall.from);
     let size = stage.size();
     let (cuts, cuts_into) =
         (out.map(|out| inside.outside(size, |rank| out.len(rank))), inside.outside(size, |rank| into.len(rank)));

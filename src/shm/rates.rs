@@ -109,12 +109,12 @@ impl Rates {
         let of = |divide| self.of_mode(members, divide, rotates);
         let others = of(false);
         let queued_again = members == 2 && rotates && way != Way::Smsc && copy::may_go_past();
-        let alltoall_end = if queued_again { QUEUED_AGAIN } else { usize::MAX };
-        // Who does not block gains less by a queue: two ranks' Iallgather of 128 KiB took 1.04 to 1.17 of coll/libnbc's time through it, and 0.94 read. (Others were not measured.)
-        ByMode {
-            blocking: Thresholds { alltoall_end, ..of(stores) },
-            others: Thresholds { allgather: others.allgather.min(LONG), ..others },
+        let mut blocking = of(stores);
+        if queued_again {
+            blocking.alltoall.end = QUEUED_AGAIN;
         }
+        // Who does not block gains less by a queue: two ranks' Iallgather of 128 KiB took 1.04 to 1.17 of coll/libnbc's time through it, and 0.94 read. (Others were not measured.)
+        ByMode { blocking, others: Thresholds { allgather: others.allgather.min(LONG), ..others } }
     }
 
     /// The same; `divide`: of operations that may be divided.
@@ -143,8 +143,7 @@ impl Rates {
                 if rotates { |queue, _, others| queue * others } else { |queue, copy, others| queue * others + copy },
             ),
             allgather: exchange.min(LONG_OF_ALL),
-            alltoall: exchange.min(LONG),
-            alltoall_end: usize::MAX,
+            alltoall: Reads::on(exchange.min(LONG)),
             allreduce: pick(None, |queue, _, _| queue),
         }
     }
@@ -246,7 +245,7 @@ mod tests {
         let fetch = [3_000, 8_000, 24_000];
         let queue = [1_100, 2_500, 8_000];
         let rates = Rates { queue, cached: queue, fetch, divided: fetch, copy: [500, 1_900, 7_500] };
-        let long = Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) };
+        let long = Thresholds { allgather: LONG_OF_ALL, alltoall: Reads::on(LONG), ..Thresholds::all(usize::MAX) };
         assert_eq!(rates.thresholds(terms(2, true, false)), modes(long, long));
     }
 
@@ -256,10 +255,13 @@ mod tests {
         let queue = [2_100, 6_200, 15_000];
         let rates = Rates { queue, cached: queue, fetch, divided: fetch, copy: [500, 1_600, 6_500] };
         let found = rates.thresholds(terms(2, true, false)).blocking;
-        assert_eq!(found, Thresholds { allgather: LONG_OF_ALL, alltoall: LONG, ..Thresholds::all(usize::MAX) });
+        assert_eq!(
+            found,
+            Thresholds { allgather: LONG_OF_ALL, alltoall: Reads::on(LONG), ..Thresholds::all(usize::MAX) }
+        );
         assert_eq!(rates.thresholds(terms(8, true, false)).blocking.scatter, 16 << 10);
         let faster = Rates { fetch: [3_000, 6_000, 15_000], ..rates };
-        assert_eq!(faster.thresholds(terms(2, true, false)).blocking.alltoall, 64 << 10);
+        assert_eq!(faster.thresholds(terms(2, true, false)).blocking.alltoall.from, 64 << 10);
         // Both sides at the same time, where a share is worth it.
         let divided = Rates { divided: [1_300, 4_900, 12_000], ..rates };
         let rooted = Thresholds { bcast: 16 << 10, gather: 64 << 10, scatter: 64 << 10, ..found };
@@ -282,7 +284,7 @@ mod tests {
         let ByMode { blocking, others } = rates.thresholds(terms(2, true, false));
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [16 << 10, 64 << 10, 64 << 10]);
         assert_eq!([others.bcast, others.gather, others.scatter], [usize::MAX; 3]);
-        assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);
+        assert_eq!([blocking.allgather, blocking.alltoall.from], [LONG_OF_ALL, LONG]);
         let unread = Thresholds { allgather: LONG_OF_ALL, ..others };
         assert_eq!(rates.thresholds(terms(2, false, false)), modes(unread, others));
     }
@@ -292,8 +294,8 @@ mod tests {
         let rates = FAR;
         let ByMode { blocking, others } = rates.thresholds(terms(2, true, true));
         assert_eq!([blocking.bcast, blocking.gather, blocking.scatter], [usize::MAX; 3]);
-        assert_eq!([blocking.allgather, blocking.alltoall], [LONG_OF_ALL, LONG]);
-        let unended = Thresholds { alltoall_end: usize::MAX, ..blocking };
+        assert_eq!([blocking.allgather, blocking.alltoall.from], [LONG_OF_ALL, LONG]);
+        let unended = Thresholds { alltoall: Reads::on(LONG), ..blocking };
         assert_eq!(modes(unended, unended).others, others);
         let slow = Rates { queue: [9_000, 31_000, 90_000], ..rates };
         let of = slow.thresholds(terms(2, true, true)).blocking;
@@ -305,13 +307,15 @@ mod tests {
         let again = terms(2, true, true);
         let end = if copy::may_go_past() { 1 << 20 } else { usize::MAX };
         let ByMode { blocking, others } = FAR.thresholds(again);
-        assert_eq!([blocking.alltoall_end, others.alltoall_end], [end, usize::MAX]);
-        let reads = blocking.of_alltoall();
-        assert_eq!([LONG - 1, LONG, (1 << 20) - 1, end].map(|len| reads.has(len)), [false, true, true, false]);
+        assert_eq!([blocking.alltoall.end, others.alltoall.end], [end, usize::MAX]);
+        assert_eq!(
+            [LONG - 1, LONG, (1 << 20) - 1, end].map(|len| blocking.alltoall.has(len)),
+            [false, true, true, false]
+        );
         for other in
             [Terms { members: 3, ..again }, Terms { rotates: false, ..again }, Terms { way: Way::Smsc, ..again }]
         {
-            assert_eq!(FAR.thresholds(other).blocking.alltoall_end, usize::MAX, "{other:?}");
+            assert_eq!(FAR.thresholds(other).blocking.alltoall.end, usize::MAX, "{other:?}");
         }
     }
 }

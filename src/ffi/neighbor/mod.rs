@@ -79,7 +79,7 @@ pub async fn within_node(turn: Turn<'_>, comm: &Comm, call: &Call, zero_copy: &T
     let into = HostBlocks::new(from);
     match is_same(call.kind) {
         true => op::neighbor::spread(turn, edges, &out.stream(), &into, zero_copy.allgather).await,
-        false => op::neighbor::exchange(turn, edges, &HostBlocks::new(out), &into, zero_copy.alltoall).await,
+        false => op::neighbor::exchange(turn, edges, &HostBlocks::new(out), &into, zero_copy.alltoall.from).await,
     }
 }
 

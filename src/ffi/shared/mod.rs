@@ -186,9 +186,7 @@ async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>, zero_copy: Thresholds
         Kind::Gather | Kind::Gatherv => apart(|| moves::gather(turn, call, zero_copy.gather)),
         Kind::Scatter | Kind::Scatterv => apart(|| moves::scatter(turn, call, zero_copy.scatter)),
         Kind::Allgather | Kind::Allgatherv => apart(|| moves::allgather(turn, call, zero_copy.allgather)),
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => {
-            apart(|| moves::alltoall(turn, call, zero_copy.of_alltoall()))
-        }
+        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => apart(|| moves::alltoall(turn, call, zero_copy.alltoall)),
         kind if kind.is_neighbor() => apart(|| neighbor::within_node(turn, comm, call, &zero_copy)),
         _ => apart(|| reduce(call, turn, zero_copy)),
     }

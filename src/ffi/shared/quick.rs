@@ -356,7 +356,7 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
             self,
             each,
             |turn| op::alltoall::alltoall_still(turn, out.as_ref(), &into),
-            else self.thresholds().of_alltoall(),
+            else self.thresholds().alltoall,
             |zero_copy| op::alltoall::alltoall_now(turn, out.as_ref(), &into, zero_copy),
             else op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy)
         )

@@ -32,10 +32,8 @@ pub struct Thresholds {
     pub scatter: usize,
     /// Of a block of an allgather.
     pub allgather: usize,
-    /// Of a block of an alltoall.
-    pub alltoall: usize,
-    /// From how many bytes on that is not read any more.
-    pub alltoall_end: usize,
+    /// Of a block of an alltoall, and of which longer ones not any more. (Neighbourhoods, and nodes among others, do without that end: it was measured of whole alltoalls.)
+    pub alltoall: Reads,
     /// Of an operand of an allreduce.
     pub allreduce: usize,
 }
@@ -50,6 +48,11 @@ pub struct Reads {
 }
 
 impl Reads {
+    /// Those of so many bytes and more, without an end.
+    pub const fn on(from: usize) -> Reads {
+        Reads { from, end: usize::MAX }
+    }
+
     /// Whether blocks of so many bytes are.
     pub fn has(self, len: usize) -> bool {
         (self.from..self.end).contains(&len)
@@ -57,9 +60,9 @@ impl Reads {
 }
 
 impl From<usize> for Reads {
-    /// Of so many bytes and more, without an end.
+    /// As [`on`](Reads::on).
     fn from(from: usize) -> Reads {
-        Reads { from, end: usize::MAX }
+        Reads::on(from)
     }
 }
 
@@ -81,28 +84,24 @@ impl From<Thresholds> for ByMode {
 impl Thresholds {
     /// The least of all.
     pub(in crate::shm) fn least(&self) -> usize {
-        let &Thresholds { bcast, gather, scatter, allgather, alltoall, alltoall_end: _, allreduce } = self;
-        [gather, scatter, allgather, alltoall, allreduce].into_iter().fold(bcast, usize::min)
-    }
-
-    /// Which blocks of an alltoall are read.
-    pub fn of_alltoall(&self) -> Reads {
-        Reads { from: self.alltoall, end: self.alltoall_end }
+        let &Thresholds { bcast, gather, scatter, allgather, alltoall, allreduce } = self;
+        [gather, scatter, allgather, alltoall.from, allreduce].into_iter().fold(bcast, usize::min)
     }
 
     /// Where nothing has been measured: the root of a scatter, which copies for all others,
     /// leaves that to them, and so do members of an alltoall, where each copies something else for each other; whatever else is copied twice needs no turns
     /// in between, or is copied in only once for all.
-    pub const UNKNOWN: Thresholds = Thresholds { scatter: 16 << 10, alltoall: 64 << 10, ..Thresholds::all(usize::MAX) };
+    pub const UNKNOWN: Thresholds =
+        Thresholds { scatter: 16 << 10, alltoall: Reads::on(64 << 10), ..Thresholds::all(usize::MAX) };
     /// The same where processes [give cores away](crate::shm::config::Cores::Lent) while they wait, so that times say little.
     pub const LENT: Thresholds =
-        Thresholds { scatter: CROWDED_LEAST, alltoall: CROWDED_LEAST, ..Thresholds::all(usize::MAX) };
+        Thresholds { scatter: CROWDED_LEAST, alltoall: Reads::on(CROWDED_LEAST), ..Thresholds::all(usize::MAX) };
     /// The same where they take turns. There who lends its memory has to wait until the others have had their turns, and what is shorter is
     /// sooner copied twice, while it fits the caches.
     /// `queues`: they [do better](queues_win). Then nothing is read in an alltoall, and the root of a scatter may [keep](op::dealt::keeps) what is to be read.
     pub fn crowded(members: usize, queues: bool) -> ByMode {
         let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
-        let alltoall = if queues { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) };
+        let alltoall = Reads::on(if queues { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) });
         let of = |scatter| Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
         let others = from(CROWDED_SCATTER, members.pow(2));
         ByMode { blocking: of(others.min(from(CROWDED_CHOICE, members))), others: of(others) }
@@ -110,8 +109,8 @@ impl Thresholds {
 
     /// The same for all operations.
     pub const fn all(bytes: usize) -> Thresholds {
-        let [bcast, gather, scatter, allgather, alltoall, allreduce] = [bytes; 6];
-        Thresholds { bcast, gather, scatter, allgather, alltoall, alltoall_end: usize::MAX, allreduce }
+        let [bcast, gather, scatter, allgather, allreduce] = [bytes; 5];
+        Thresholds { bcast, gather, scatter, allgather, alltoall: Reads::on(bytes), allreduce }
     }
 }
 
@@ -144,13 +143,13 @@ mod tests {
         {
             let of = |scatter: usize| Thresholds {
                 scatter: scatter * KIB,
-                alltoall: alltoall * KIB,
+                alltoall: Reads::on(alltoall * KIB),
                 ..Thresholds::all(usize::MAX)
             };
             assert_eq!(Thresholds::crowded(members, false), ByMode { blocking: of(blocking), others: of(others) });
         }
         assert_eq!(Thresholds::crowded(64, false), Thresholds::LENT.into());
         let queues = [4, 8].map(|members| Thresholds::crowded(members, true).blocking);
-        assert_eq!(queues.map(|of| (of.scatter, of.alltoall)), [(512 * KIB, usize::MAX), (256 * KIB, usize::MAX)]);
+        assert_eq!(queues.map(|of| (of.scatter, of.alltoall.from)), [(512 * KIB, usize::MAX), (256 * KIB, usize::MAX)]);
     }
 }

@@ -99,7 +99,7 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         let patience = Cell::default();
         // SAFETY: significant, so live by the caller's promise; as below.
         let (into, out) = unsafe { (blocks(&call.recv)?, blocks(&call.send)?) };
-        let zero_copy = self.zero_copy(None, |from| from.alltoall);
+        let zero_copy = self.zero_copy(None, |from| from.alltoall.from);
         self.finish(op::neighbor::exchange(self.turn::<false>(0, &patience)?, edges, &out, &into, zero_copy))
     }
 
