@@ -34,8 +34,8 @@
 //!
 //! # Rules that keep it right
 //!
-//! * **Choice is the same on all ranks.** What a group does depends on what all of its members know: sizes, parameters (compared when
-//!   MPI starts), total bytes, the operation, the placement. Never on a local count, datatype handle or address.
+//! * **Choice is the same on all ranks.** What a group does depends on what all of its members know: sizes, parameters (compared by the
+//!   first collective), total bytes, the operation, the placement. Never on a local count, datatype handle or address.
 //! * **Movement works on packed bytes, reduction on elements.** Ranks may describe equal data by different datatypes.
 //! * **Identity is taken at the call** (or at the initialisation of a persistent operation), never at the start: ranks may start
 //!   persistent operations in different orders.

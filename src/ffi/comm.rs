@@ -251,6 +251,7 @@ impl Comm {
     fn find_place(&self) -> Result<Placement, i32> {
         let names = self.names()?;
         let own = placement::own_name();
+        startup::check_members(self.handle, &names);
         if names.iter().any(|n| n.job != own.job) {
             startup::compare_jobs(&names)?;
         }

@@ -84,7 +84,7 @@ pub unsafe extern "C" fn cr_comm_query(
             Err(message) => startup::fatal(handle, placement::own_name().rank, message),
         };
         if world {
-            startup::check_world(handle, size as u32);
+            startup::check_world(handle);
         }
         if inter || size < 2 || config.priority < 0 {
             return 0;

@@ -6,10 +6,11 @@ use super::network::{missing, network};
 use super::{placement, smsc};
 use crate::params::{self, Config, ZeroCopy};
 use crate::shm::copy;
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The parameters' values, as MCA holds them: a C string each, or null.
@@ -112,7 +113,54 @@ pub fn compare(own: &str, other: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares the parameters of the jobs in a communicator. (Those within a job were compared when MPI started.) All ranks look at the
+/// Checks what must hold for the processes of this job among those of a communicator: every one has the component,
+/// with the same parameters. Ends the job where it does not. Each looks at the first one and at the next one: if all find
+/// what they look for, all are alike. It waits for the others' cards, which MPI_Init need not: so the communicator's first
+/// collective does it.
+pub fn check_members(comm: *mut ompi_communicator_t, names: &[cr_proc]) {
+    static ALIKE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+    let alike = || ALIKE.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = placement::own_name();
+    let ranks = || names.iter().filter(|name| name.job == own.job).map(|name| name.rank);
+    let next = ranks().cycle().skip_while(|&rank| rank != own.rank).nth(1);
+    let others: Vec<u32> = ranks().next().into_iter().chain(next).filter(|rank| *rank != own.rank).collect();
+    let unknown = |rank: &u32| !alike().contains(rank);
+    // The lock is not held while a card is waited for.
+    for rank in others.into_iter().filter(unknown) {
+        check_member(comm, &own, rank);
+        alike().insert(rank);
+    }
+}
+
+/// Checks that a process of this job is like this one.
+fn check_member(comm: *mut ompi_communicator_t, own: &cr_proc, rank: u32) {
+    let own_card = own_card_text();
+    let host = own_card.lines().next().unwrap_or_default();
+    let Ok(other) = card(&cr_proc { job: own.job, rank }) else {
+        fatal(
+            comm,
+            own.rank,
+            &format!(
+                "rank {} (on {host}) has the component, but rank {rank} has not; select the same components on all ranks (--mca coll), and install \
+                 coll/rust on all nodes",
+                own.rank
+            ),
+        );
+    };
+    if let Err(difference) = compare(&own_card, &other) {
+        fatal(
+            comm,
+            own.rank,
+            &format!(
+                "parameters differ between the ranks of the job: {difference} (here: rank {} on {host}; there: rank {rank}). Set them \
+                 for the whole job, with mpiexec --mca or in the environment of mpiexec.",
+                own.rank
+            ),
+        );
+    }
+}
+
+/// Compares the parameters of the jobs in a communicator. (Those within a job are compared by [`check_members`].) All ranks look at the
 /// first rank of every job, so all find the same.
 pub fn compare_jobs(names: &[cr_proc]) -> Result<(), i32> {
     let mut firsts: Vec<(usize, &cr_proc)> = Vec::new();
@@ -181,40 +229,11 @@ pub fn settings_text() -> String {
     lines.collect()
 }
 
-/// Checks, once per process, what must hold for the job: every rank has the component, with the parameters of rank 0, and the network
-/// file names this node. Ends the job where it does not. Each rank looks at rank 0 and at the next rank: if all find what they
-/// look for, all ranks are alike.
-pub fn check_world(comm: *mut ompi_communicator_t, size: u32) {
+/// Checks what this process can tell by itself of the job: its network file names this node. Ends the job where it does not.
+pub fn check_world(comm: *mut ompi_communicator_t) {
     let own = placement::own_name();
     let own_card = own_card_text();
     let host = own_card.lines().next().unwrap_or_default();
-    for rank in [0, (own.rank + 1) % size.max(1)] {
-        if rank == own.rank {
-            continue;
-        }
-        let Ok(other) = card(&cr_proc { job: own.job, rank }) else {
-            fatal(
-                comm,
-                own.rank,
-                &format!(
-                    "rank {} (on {host}) has the component, but rank {rank} has not; select the same components on all ranks (--mca coll), and install \
-                     coll/rust on all nodes",
-                    own.rank
-                ),
-            );
-        };
-        if let Err(difference) = compare(&own_card, &other) {
-            fatal(
-                comm,
-                own.rank,
-                &format!(
-                    "parameters differ between the ranks of the job: {difference} (here: rank {} on {host}; there: rank {rank}). Set them \
-                     for the whole job, with mpiexec --mca or in the environment of mpiexec.",
-                    own.rank
-                ),
-            );
-        }
-    }
     match network() {
         Ok(None) => {}
         Ok(Some(network)) if network.switches(host).is_some() => {}

@@ -303,7 +303,7 @@ pub fn documentation() -> String {
         "# Parameters\n\nMade from the table in `src/params/table.rs`; `ompi_info --param coll rust --level 9` prints the same. Set one with\n\
          `mpiexec --mca coll_rust_<name> <value>`, in the environment as `OMPI_MCA_coll_rust_<name>`, or in a file for\n\
          `mpiexec --tune`. A value that is not understood stops the job with one message. All ranks of a job must have the same\n\
-         values; that is checked when MPI starts.\n\n| parameter | default | what it does | accepted |\n|---|---|---|---|\n",
+         values; the first collective checks that.\n\n| parameter | default | what it does | accepted |\n|---|---|---|---|\n",
     );
     for p in TABLE {
         let default = if p.default.is_empty() { "(empty)" } else { p.default };
