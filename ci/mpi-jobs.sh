@@ -70,7 +70,7 @@ unhandled() {
 # job MACHINE NP OPERATIONS SETTINGS LIMIT PROGRAM [ARGUMENT...]
 #   MACHINE      real, tcp (real, and processes of other jobs can be reached), or synthetic/<what to map by>
 #   OPERATIONS   comma list of those that the component must have handled, or -
-#   SETTINGS     words name=value for coll_rust_<name>, or ""
+#   SETTINGS     words name=value for coll_rust_<name> (max_tag and max_message: what only tests set), or ""
 #   launcher     a program of tests/mpi that starts the program, or nothing
 launcher=
 job() {
@@ -87,7 +87,10 @@ job() {
     fi
     environment+=(OMPI_MCA_coll_rust_report=1)
     for word in $settings; do
-        environment+=("OMPI_MCA_coll_rust_$word")
+        case $word in
+        max_tag=* | max_message=*) environment+=("COLL_RUST_TEST_$(tr a-z A-Z <<<"${word%%=*}")=${word#*=}") ;;
+        *) environment+=("OMPI_MCA_coll_rust_$word") ;;
+        esac
     done
     [ $stock = 0 ] || environment=()
     case $machine in

@@ -175,7 +175,7 @@ if wanted "ompi_info lists a wrong value"; then
         echo "FAILED  ompi_info with a wrong value"
     fi
 fi
-[ "$btl" = self,sm ] || refuse "smsc with Open MPI 4.1" 'zero_copy = "smsc".*Accepted here: auto, cma, off' OMPI_MCA_coll_rust_zero_copy=smsc \
+[ "$btl" = self,sm ] || refuse "smsc with Open MPI 4.1" 'zero_copy = "smsc".*Accepted here: auto, cma, off' OMPI_MCA_coll_rust_shm_zero_copy=smsc \
     -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "wrong value by --mca" 'coll_rust_levels.*numma' -- "${mpirun[@]}" --mca coll_rust_levels numma,node -n 3 "$scratch/hello"
 refuse "wrong value in a list per level" 'coll_rust_bcast_algorithm.*ring' OMPI_MCA_coll_rust_bcast_algorithm=numa:flat,node:ring -- \
@@ -273,17 +273,17 @@ case $("$mpiexec" --version 2>/dev/null | head -n 1) in
         verdict "$name" $code 'kills itself' 'has died, or has failed' 'rank . of 4 got an error'
         [ $code = 30 ] || failed=$((failed + 1))
     done <<CASES
-Bcast 300000 0 zero_copy=off
-Bcast 300000 2 zero_copy_min=1
-Allreduce 300000 1 wait=block
-Barrier 0 3 wait=spin
-Bcast 300000 0 zero_copy=off inside
-Bcast 300000 0 zero_copy_min=1 inside
-Bcast 300000 2 zero_copy=off inside
-Bcast 300000 2 zero_copy=off outside
-Bcast 300000 2 wait=block outside
+Bcast 300000 0 shm_zero_copy=off
+Bcast 300000 2 shm_zero_copy_min=1
+Allreduce 300000 1 shm_wait=block
+Barrier 0 3 shm_wait=spin
+Bcast 300000 0 shm_zero_copy=off inside
+Bcast 300000 0 shm_zero_copy_min=1 inside
+Bcast 300000 2 shm_zero_copy=off inside
+Bcast 300000 2 shm_zero_copy=off outside
+Bcast 300000 2 shm_wait=block outside
 Bcast 300000 0 shm_backing=/dev/shm inside
-Allreduce 300000 1 zero_copy=off inside
+Allreduce 300000 1 shm_zero_copy=off inside
 CASES
     ;;
 esac
@@ -307,7 +307,7 @@ else
 fi
 # A process that may not even open the others' memory, or only not read what they have not shared.
 if unshare -Uc true 2>/dev/null; then
-    survive "one of three ranks in another user name space" 'cannot open|process_vm_readv' OMPI_MCA_coll_rust_verbose=2 OMPI_MCA_coll_rust_zero_copy_min=1 \
+    survive "one of three ranks in another user name space" 'cannot open|process_vm_readv' OMPI_MCA_coll_rust_verbose=2 OMPI_MCA_coll_rust_shm_zero_copy_min=1 \
         OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma -- \
         "${mpirun[@]}" -n 2 "$scratch/sizes" --sample 40 --most 300000 : -n 1 unshare -Uc "$scratch/sizes" --sample 40 --most 300000
 else
@@ -346,7 +346,7 @@ for np in 2 4; do
 done
 for way in "$btl" "$btl cma=none" self,tcp; do
     for wait in auto spin yield block; do
-        settings=(OMPI_MCA_coll_rust_wait=$wait)
+        settings=(OMPI_MCA_coll_rust_shm_wait=$wait)
         [ "$way" = "${way% *}" ] || settings+=(OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma)
         survive "a large message to a rank in a collective, wait=$wait, $way" '' "${settings[@]}" -- \
             "$mpiexec" --oversubscribe --mca mpi_yield_when_idle 1 --mca btl "${way% *}" -n 3 "$scratch/waits" --parts rendezvous
@@ -357,7 +357,7 @@ rm -f "$scratch"/tmp.*/verdict
 touch "$scratch/before"
 for wait in auto spin yield block; do
     mkdir "$TMPDIR/$wait"
-    TMPDIR=$TMPDIR/$wait together=1 survive "a rank is stopped for 5 s, wait=$wait" '' OMPI_MCA_coll_rust_wait=$wait -- "${mpirun[@]}" -n 2 "$scratch/waits" --parts stop &
+    TMPDIR=$TMPDIR/$wait together=1 survive "a rank is stopped for 5 s, wait=$wait" '' OMPI_MCA_coll_rust_shm_wait=$wait -- "${mpirun[@]}" -n 2 "$scratch/waits" --parts stop &
 done
 wait
 shopt -s nullglob

@@ -40,7 +40,7 @@ for np in "${sizes[@]}"; do
     job real "$np" $all "" 900 matrix $extent --ops $matrix_ops
 done
 job real 5 $all "" 1800 matrix $extent --ops $matrix_ops
-job real 3 $all "shm_limit=0" 1800 matrix --tiny --ops $matrix_ops
+job real 3 $all "shm_node_limit=0" 1800 matrix --tiny --ops $matrix_ops
 job synthetic/core 8 $all "" 300 matrix --tiny --seed 2 --ops $matrix_ops
 
 # The other operations, with shared memory and without, and left to the component below.
@@ -53,39 +53,39 @@ done
 OMPI_MCA_coll=^tuned job synthetic/core 8 $blocks "" 300 vector $extent --seed 2
 for np in 2 5; do
     before=$number
-    OMPI_MCA_coll=^tuned job real "$np" $blocks "shm_limit=0" 900 vector $extent
+    OMPI_MCA_coll=^tuned job real "$np" $blocks "shm_node_limit=0" 900 vector $extent
     met "$before" "$np" $blocks
 done
 before=$number
-OMPI_MCA_coll=^tuned job real 3 - "$(printf '%s_algorithm=below ' ${blocks//,/ })" 900 vector $extent --below $blocks
+OMPI_MCA_coll=^tuned job real 3 - "$(printf '%s_algorithm=fallback ' ${blocks//,/ })" 900 vector $extent --below $blocks
 met "$before" 3 $blocks passed
 # Every message in pieces.
-OMPI_MCA_coll=^tuned job real 3 $blocks "shm_limit=0 max_message=64" 900 vector --tiny --seed 6
-job real 3 $all "shm_limit=0 max_message=64" 300 matrix --tiny --max-count 5000 --seed 7
+OMPI_MCA_coll=^tuned job real 3 $blocks "shm_node_limit=0 max_message=64" 900 vector --tiny --seed 6
+job real 3 $all "shm_node_limit=0 max_message=64" 300 matrix --tiny --max-count 5000 --seed 7
 
 # Every size where shared memory changes its way, through queues alone, and read from the other process wherever that is possible; and where some
 # processes cannot read the others', so that nobody does.
 while read -r np sample; do
     [ $full = 0 ] || sample=1
     before=$number
-    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=off" 900 sizes --sample "$sample" --seed "$np"
+    job real "$np" "bcast,reduce,allreduce,$blocks" "shm_zero_copy=off" 900 sizes --sample "$sample" --seed "$np"
     says_not "$before" 'zero copy by'
     before=$number
-    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=cma zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
+    job real "$np" "bcast,reduce,allreduce,$blocks" "shm_zero_copy=cma shm_zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
     says_not "$before" process_vm_readv
     says "$before" 'zero copy by cma bytes=[1-9]'
     before=$number
     # Open MPI's own shared memory does not find out by trying.
     launcher=noread OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma \
-        job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
+        job real "$np" "bcast,reduce,allreduce,$blocks" "shm_zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
     says "$before" 'process_vm_readv .*[Nn]ot permitted'
     says_not "$before" 'zero copy by cma'
     [ "$btl" = self,sm ] || continue # Open MPI 5.0
     before=$number
-    job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=smsc zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
+    job real "$np" "bcast,reduce,allreduce,$blocks" "shm_zero_copy=smsc shm_zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
     says "$before" 'zero copy by smsc bytes=[1-9]'
     before=$number
-    OMPI_MCA_smsc=^cma job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy=smsc zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
+    OMPI_MCA_smsc=^cma job real "$np" "bcast,reduce,allreduce,$blocks" "shm_zero_copy=smsc shm_zero_copy_min=1 verbose=2" 900 sizes --sample "$sample" --seed "$np"
     says "$before" 'Open MPI has selected no component of smsc'
 done <<'NP'
 2 4
@@ -97,7 +97,7 @@ NP
 # Buffers that others find out they cannot read.
 for np in 2 3; do
     for whose in odd all; do
-        job real "$np" "bcast,reduce,allreduce,$blocks" "zero_copy_min=1" 900 sizes --sample 16 --most $((1 << 20)) --secret $whose
+        job real "$np" "bcast,reduce,allreduce,$blocks" "shm_zero_copy_min=1" 900 sizes --sample 16 --most $((1 << 20)) --secret $whose
     done
 done
 
@@ -121,14 +121,14 @@ while read -r settings; do
     [ $full = 0 ] || OMPI_MCA_coll=^tuned job real 8 $blocks "$settings" 900 vector --full --seed 4
 done <<SETTINGS
 shm_fragment_size=128 shm_fragments=2
-shm_fragment_size=128 shm_fragments=1 shm_sets=1 zero_copy=off wait=yield
-zero_copy_min=1 shm_fragment_size=1k
-shm_backing=$scratch wait=block
-shm_backing=memfd wait=spin
-shm_stores=streaming zero_copy=off
-shm_limit=64k
-shm_limit=500k flow_limit=3
-shm_limit=4m
+shm_fragment_size=128 shm_fragments=1 shm_sets=1 shm_zero_copy=off shm_wait=yield
+shm_zero_copy_min=1 shm_fragment_size=1k
+shm_backing=$scratch shm_wait=block
+shm_backing=memfd shm_wait=spin
+shm_stores=streaming shm_zero_copy=off
+shm_node_limit=64k
+shm_node_limit=500k flow_limit=3
+shm_node_limit=4m
 SETTINGS
 OMPI_MCA_coll=^tuned job real 3 $blocks "shm_fragment_size=1k" 300 vector --quick --seed 5
 for np in 2 3 5; do # among five, blocks of four numbers are longer than a share of a line
@@ -181,9 +181,9 @@ for np in 2 3 4 6 8; do
     job real "$np" $edges "" 300 neighbor $extent
     met "$before" "$np" $edges
 done
-job real 4 $edges "shm_limit=0 flow_limit=2" 300 neighbor --tiny --seed 2
+job real 4 $edges "shm_node_limit=0 flow_limit=2" 300 neighbor --tiny --seed 2
 before=$number
-job real 3 - "$(printf '%s_algorithm=below ' ${edges//,/ })" 300 neighbor --tiny --below
+job real 3 - "$(printf '%s_algorithm=fallback ' ${edges//,/ })" 300 neighbor --tiny --below
 met "$before" 3 $edges passed
 
 # The ways of calls on plain data: all operations but Alltoallw and Neighbor_alltoallw have one.
@@ -218,24 +218,24 @@ job real 2 $all "levels=none bcast_segment_size=1k reduce_segment_size=1k allred
 job synthetic/core 8 $all "" 300 persist --iterations 300
 job real 3 bcast,reduce,allreduce "" 60 retain
 job real 3 $all "" 200 outstanding
-job real 3 $all "shm_limit=0" 200 outstanding
+job real 3 $all "shm_node_limit=0" 200 outstanding
 job synthetic/core 8 $all "" 300 outstanding --rounds 2
 job real 2 $all "flow_limit=1" 200 outstanding --rounds 2
 if [ $stock = 0 ]; then
     job real 3 bcast,reduce "" 60 flow
     # Shared memory stops ranks that run ahead by itself.
-    job real 3 bcast,reduce "shm_limit=0" 60 flow
-    job real 2 bcast,reduce "shm_limit=0 flow_limit=5" 60 flow --limit 5
-    job real 2 bcast,reduce "shm_limit=0 flow_limit=0" 60 flow --limit 0
+    job real 3 bcast,reduce "shm_node_limit=0" 60 flow
+    job real 2 bcast,reduce "shm_node_limit=0 flow_limit=5" 60 flow --limit 5
+    job real 2 bcast,reduce "shm_node_limit=0 flow_limit=0" 60 flow --limit 0
 fi
 # More operations than there are tags for.
-job real 3 $all "max_tag=32768 shm_limit=0" 200 outstanding --operations 2400 --rounds 2
-job synthetic/core 8 $all "max_tag=32768 shm_limit=0" 200 outstanding --operations 1200 --rounds 2
+job real 3 $all "max_tag=32768 shm_node_limit=0" 200 outstanding --operations 2400 --rounds 2
+job synthetic/core 8 $all "max_tag=32768 shm_node_limit=0" 200 outstanding --operations 1200 --rounds 2
 job real 3 $all "max_tag=32768" 200 outstanding --operations 2400 --rounds 2
-job real 3 $all "max_tag=32768 shm_limit=0" 200 persist --iterations 200
+job real 3 $all "max_tag=32768 shm_node_limit=0" 200 persist --iterations 200
 for np in "${sizes[@]}" 5; do
     job real "$np" $all "" 200 identity --parts idup,persistent --iterations $restarts
-    job real "$np" $all "shm_limit=0" 200 identity --parts idup,persistent --iterations $restarts
+    job real "$np" $all "shm_node_limit=0" 200 identity --parts idup,persistent --iterations $restarts
 done
 job synthetic/core 8 $all "" 200 identity --parts idup,persistent --iterations 300
 # Requests that are freed leave their place in shared memory to later ones: no operation sends a message.
@@ -258,11 +258,11 @@ job tcp 2 $all "" 400 comms --cycles $cycles --parts $parts,spawn
 job tcp 5 $all "" 600 comms --cycles $cycles --parts $parts,spawn
 job synthetic/core 8 $all "" 300 comms --cycles 200 --alive 50 --parts $parts # spawned processes would find no free core
 job real 2 $all "" 300 threads
-job real 2 $all "shm_limit=0" 300 threads
+job real 2 $all "shm_node_limit=0" 300 threads
 job real 3 $all "" 300 threads --iterations 150
 for np in 1 2 5; do
     # Shared memory takes no messages, which this one counts.
-    job real $np $([ $np = 1 ] && echo - || echo $all) "shm_limit=0" 60 mpit
+    job real $np $([ $np = 1 ] && echo - || echo $all) "shm_node_limit=0" 60 mpit
 done
 for np in 2 5; do
     job real $np bcast,allreduce "levels=none bcast_algorithm=flat bcast_segment_size=0" 60 errors
@@ -292,7 +292,7 @@ if [ $full = 1 ]; then
     for part in bcast reduce allreduce derived; do
         job real 2 - "" 600 large --parts $part
     done
-    job real 2 - "shm_limit=0" 600 large --parts blocks
+    job real 2 - "shm_node_limit=0" 600 large --parts blocks
     for seed in 11 12 13; do
         job synthetic/socket 8 $all "" 900 matrix --quick --seed $seed
     done

@@ -121,8 +121,8 @@ launch() {
     [ $stock = 1 ] || [ "$selection" = without ] || more+=(--mca coll_rust_report 1)
     case $selection in
     list) more+=(--mca coll rust,basic,libnbc,inter,self) ;;
-    queues) more+=(--mca coll_rust_zero_copy off) ;;
-    reads) more+=(--mca coll_rust_zero_copy cma --mca coll_rust_zero_copy_min 1) ;;
+    queues) more+=(--mca coll_rust_shm_zero_copy off) ;;
+    reads) more+=(--mca coll_rust_shm_zero_copy cma --mca coll_rust_shm_zero_copy_min 1) ;;
     without) more+=(--mca coll ^rust) ;;
     esac
     case $machine in

@@ -144,12 +144,12 @@ if [ "$mode" != --stock ]; then
     job "Within the nodes, by name" 3,2,1,2 slot 100 --mca coll_rust_levels numa,node --mca coll_rust_bcast_algorithm node:shm,cluster:chain \
         --mca coll_rust_allreduce_algorithm node:shm,ring --mca coll_rust_reduce_algorithm shm --mca coll_rust_barrier_algorithm shm \
         "$bin/inside" shared
-    job "Within the nodes, without shared memory" 3,2,1,2 slot 100 --mca coll_rust_shm_limit 0 "$bin/inside" messages
-    job "Within the nodes, with little" 3,2,1,2 slot 100 --mca coll_rust_shm_limit 1m "$bin/inside" any
+    job "Within the nodes, without shared memory" 3,2,1,2 slot 100 --mca coll_rust_shm_node_limit 0 "$bin/inside" messages
+    job "Within the nodes, with little" 3,2,1,2 slot 100 --mca coll_rust_shm_node_limit 1m "$bin/inside" any
     nsenter --target "${CLUSTER_PID[node0]}" --mount --pid mkdir "$CLUSTER_WORK/local/shm"
     job "Within the nodes, on one only" 3,2,1,2 slot 100 --mca coll_rust_shm_backing "$CLUSTER_WORK/local/shm" "$bin/inside" any
     job "Blocks within the nodes" 3,2,1,2 slot 100 "${network[@]}" "$bin/within" shared
-    job "Blocks within the nodes, without shared memory" 3,2,1,2 slot 100 --mca coll_rust_shm_limit 0 "$bin/within" messages
+    job "Blocks within the nodes, without shared memory" 3,2,1,2 slot 100 --mca coll_rust_shm_node_limit 0 "$bin/within" messages
     job "Blocks within the nodes, on one only" 3,2,1,2 node 100 --mca coll_rust_shm_backing "$CLUSTER_WORK/local/shm" "$bin/within" any
     for program in inside within; do
         cluster_run 3,2,1,2 100 --mca coll_rust_shm_backing /dev/shm "$bin/$program" kill >"$CLUSTER_WORK/log" 2>&1 || true

@@ -52,6 +52,6 @@ inside timeout -k 10 500 /mnt/source/ci/test-mpi.sh --quick --dso /mnt/out --onl
 read -r good bad < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$scratch/jobs") || bad=1
 passed=$((passed + ${good:-0}))
 failed=$((failed + bad))
-grep -q '^ok .* zero_copy=smsc ' "$scratch/jobs" || { echo "FAILED  no job has gone by smsc"; failed=$((failed + 1)); }
+grep -q '^ok .* shm_zero_copy=smsc ' "$scratch/jobs" || { echo "FAILED  no job has gone by smsc"; failed=$((failed + 1)); }
 echo "test-ompi5: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -31,6 +31,10 @@ static int component_register(void)
         if (index < 0) {
             return index;
         }
+        for (const char *const *was = param->was; NULL != *was; ++was) {
+            (void) mca_base_var_register_synonym(index, mca_coll_rust_component.collm_version.mca_project_name,
+                                                 "coll", "rust", *was, MCA_BASE_VAR_SYN_FLAG_DEPRECATED);
+        }
     }
 
     const struct cr_counter *counter;

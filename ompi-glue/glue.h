@@ -25,6 +25,7 @@ struct cr_param {
     const char *default_text; /* never NULL */
     char **value;             /* where MCA keeps the string: from the registration to the component's close */
     int level;                /* MPI_T verbosity, 1 to 9 as in OPAL_INFO_LVL_n */
+    const char *const *was;   /* earlier names, NULL behind the last one */
 };
 
 /* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only, continuous).

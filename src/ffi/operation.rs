@@ -36,7 +36,7 @@ pub fn code(error: Error) -> i32 {
         Error::Fetch(errno) => {
             startup::print(&format!(
                 "coll/rust: reading or writing another process' buffer, or one's own: {}; check the buffers of the call, \
-                 or set coll_rust_zero_copy to off",
+                 or set coll_rust_shm_zero_copy to off",
                 std::io::Error::from_raw_os_error(errno)
             ));
             CR_ERR_INTERN as i32

@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 
 /// The message where the parameter asks for it and Open MPI has none.
-pub const UNSUPPORTED: &str = "coll_rust_zero_copy = \"smsc\": this Open MPI has no framework smsc, which 5.0 brought. Accepted here: auto, cma, off.";
+pub const UNSUPPORTED: &str = "coll_rust_shm_zero_copy = \"smsc\": this Open MPI has no framework smsc, which 5.0 brought. Accepted here: auto, cma, off.";
 
 /// What Open MPI has selected.
 #[derive(Debug)]

@@ -32,14 +32,21 @@ pub fn table() -> &'static [cr_param] {
         .get_or_init(|| {
             let rows = params::TABLE.iter().zip(&VALUES).map(|(p, value)| cr_param {
                 name: leak(p.name.to_owned()),
-                help: leak(p.full_help()),
+                help: leak(p.help.to_owned()),
                 default_text: leak(p.default.to_owned()),
                 value: value.as_ptr(),
                 level: i32::from(p.level),
+                was: names(p.was),
             });
             Table(rows.collect())
         })
         .0
+}
+
+/// The names as C strings, null behind the last one; never freed.
+fn names(list: &[&str]) -> *const *const c_char {
+    let pointers: Vec<_> = list.iter().map(|name| leak((*name).to_owned())).chain([ptr::null()]).collect();
+    Box::leak(pointers.into_boxed_slice()).as_ptr()
 }
 
 /// The value of each parameter as text, in the order of the table.
@@ -61,7 +68,8 @@ pub fn init() {
     CONFIG.get_or_init(|| {
         let texts = texts();
         params::check_names(std::env::vars_os().filter_map(|(k, _)| k.into_string().ok()))?;
-        let config = params::parse(texts.iter().map(String::as_str))?;
+        let mut config = params::parse(texts.iter().map(String::as_str))?;
+        params::set_for_tests(&mut config, |name| std::env::var(name).ok())?;
         match config.shm.zero_copy == ZeroCopy::Smsc && !smsc::is_supported() {
             true => Err(smsc::UNSUPPORTED.to_owned()),
             false => Ok(config),

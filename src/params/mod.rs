@@ -1,10 +1,13 @@
 //! The parameters: one table ([`TABLE`]), from which registration, `ompi_info`, parsing, checks, the docs and the tests are made.
 #![forbid(unsafe_code)]
 
+mod hooks;
 mod table;
 mod values;
 
-pub use table::{Param, TABLE};
+pub use hooks::set_for_tests;
+pub use table::{HELP_MAX, Param, TABLE};
+pub use values::Kind;
 
 use crate::select::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Neighbor, Operation, Reduce, ReduceScatter, Scan,
@@ -272,7 +275,7 @@ pub fn parse<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Config, St
 pub fn check_names(names: impl IntoIterator<Item = String>) -> Result<(), String> {
     for name in names {
         let Some(short) = name.strip_prefix("OMPI_MCA_").and_then(|n| n.strip_prefix(PREFIX)) else { continue };
-        if TABLE.iter().any(|p| p.name == short) {
+        if TABLE.iter().any(|p| p.name == short || p.was.contains(&short)) {
             continue;
         }
         let nearest = TABLE.iter().min_by_key(|p| distance(p.name, short)).map_or("", |p| p.name);
@@ -307,8 +310,16 @@ pub fn documentation() -> String {
     );
     for p in TABLE {
         let default = if p.default.is_empty() { "(empty)" } else { p.default };
-        page += &format!("| `{PREFIX}{}` | `{default}` | {} | {} |\n", p.name, p.help, p.accepted());
+        let details = if p.details.is_empty() { String::new() } else { format!(" {}", p.details) };
+        page += &format!("| `{PREFIX}{}` | `{default}` | {}{details} | {} |\n", p.name, p.help, p.accepted());
     }
+    page += "\n## Earlier names\n\nOpen MPI understands them too, and says that they are deprecated.\n\n| earlier | now |\n|---|---|\n";
+    for p in TABLE {
+        for was in p.was {
+            page += &format!("| `{PREFIX}{was}` | `{PREFIX}{}` |\n", p.name);
+        }
+    }
+    page += "\nThe algorithm `fallback` was called `below`, which is accepted too.\n";
     page
 }
 

@@ -1,7 +1,7 @@
 //! The table: in one file, though a long one, since it is nothing but a row for each parameter, in the order in which they are printed.
 
 use super::Config;
-use super::values::{backing, boolean, bytes, integer, op_levels, size, stores, within, zero_copy};
+use super::values::{Kind, backing, boolean, bytes, integer, op_levels, size, stores, wait, within, zero_copy};
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
 use crate::select::{
@@ -14,25 +14,29 @@ use crate::topo::LevelSpec;
 pub struct Param {
     /// Name without [`PREFIX`](super::PREFIX).
     pub name: &'static str,
+    /// Names that it had in earlier releases, which are still understood.
+    pub was: &'static [&'static str],
+    /// What Open MPI registers it as.
+    pub kind: Kind,
     /// Default value, as text.
     pub default: &'static str,
-    /// What it does.
+    /// What it does, for `ompi_info`: at most [`HELP_MAX`] characters, the first sentence says what.
     pub help: &'static str,
+    /// What else the documentation says.
+    pub details: &'static str,
     /// MPI_T verbosity level, 1 (end user, basic) to 9 (developer, all).
     pub level: u8,
     pub(super) accepted: fn() -> String,
     pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
 }
 
+/// The longest help text, in characters.
+pub const HELP_MAX: usize = 160;
+
 impl Param {
     /// The values that are understood.
     pub fn accepted(&self) -> String {
         (self.accepted)()
-    }
-
-    /// The full help text for `ompi_info`.
-    pub fn full_help(&self) -> String {
-        format!("{} Accepted: {}.", self.help, self.accepted())
     }
 }
 
@@ -57,8 +61,11 @@ macro_rules! levels_param {
     ($field:ident, $name:literal, $help:literal) => {
         Param {
             name: $name,
+            was: &[],
+            kind: Kind::Text,
             default: "inherit",
             help: $help,
+            details: "",
             level: 3,
             accepted: op_levels_text,
             set: |c, t| op_levels(t).map(|v| c.$field.levels = v),
@@ -67,11 +74,14 @@ macro_rules! levels_param {
 }
 
 macro_rules! algorithm_param {
-    ($family:ident of $operation:ident, $field:ident $(.$part:ident)?, $name:expr, $help:expr) => {
+    ($family:ident of $operation:ident, $field:ident $(.$part:ident)?, $name:expr, $help:expr, $details:expr) => {
         Param {
             name: $name,
+            was: &[],
+            kind: Kind::Text,
             default: "auto",
             help: $help,
+            details: $details,
             level: 3,
             accepted: || Spec::<$family>::accepted(Operation::$operation),
             set: |c, t| Spec::parse_for(Operation::$operation, t).map(|v| c.$field $(.$part)? = v),
@@ -88,10 +98,8 @@ macro_rules! flat_algorithm_param {
             $family of $operation,
             $field,
             concat!(stringify!($field), "_algorithm"),
-            concat!(
-                "Algorithm of ", stringify!($field), ". Any but auto goes point-to-point, within a node too; on several nodes, ",
-                $leaves_nodes, " only between them."
-            )
+            concat!("Algorithm of ", stringify!($field), ". Any but auto goes point-to-point, within a node too."),
+            concat!("On several nodes, ", $leaves_nodes, " only between them.")
         )
     };
 }
@@ -112,8 +120,9 @@ macro_rules! neighbor_algorithm_param {
             $family of $operation,
             $field,
             concat!(stringify!($field), "_algorithm"),
+            concat!("Algorithm of ", stringify!($field), ". By name, messages within a node too."),
             concat!(
-                "Algorithm of ", stringify!($field), ". auto goes through shared memory within a node", $but,
+                "auto goes through shared memory within a node", $but,
                 ", and by direct between nodes; direct and aggregated by name go point-to-point within a node too."
             )
         )
@@ -124,8 +133,11 @@ macro_rules! segment_param {
     ($field:ident, $name:literal, $help:literal) => {
         Param {
             name: $name,
+            was: &[],
+            kind: Kind::Size { auto: true },
             default: "auto",
             help: $help,
+            details: "",
             level: 4,
             accepted: size_text,
             set: |c, t| size(t).map(|v| c.$field.segment_size = v),
@@ -137,27 +149,39 @@ macro_rules! segment_param {
 pub const TABLE: &[Param] = &[
     Param {
         name: "priority",
+        was: &[],
+        kind: Kind::Int { auto: false },
         default: "45",
-        help: "Priority of the component: above tuned and han, below sync, self and accelerator. Negative: not used.",
+        help: "Priority of the component: above tuned and han, below sync, self and accelerator. Negative: not \
+               used.",
+        details: "",
         level: 6,
         accepted: || "a whole number from -1 to 100".to_owned(),
         set: |c, t| integer(t, -1, 100).map(|v| c.priority = v as i32),
     },
     Param {
         name: "verbose",
+        was: &[],
+        kind: Kind::Int { auto: false },
         default: "0",
-        help: "0: errors only. 1: version and job once, from rank 0. 2: also a line per communicator and rank.",
+        help: "How much is told. 0: errors and warnings. 1: version and job once, from rank 0. 2: also a line \
+               per communicator and rank.",
+        details: "",
         level: 8,
         accepted: || "0, 1, 2".to_owned(),
         set: |c, t| integer(t, 0, 2).map(|v| c.verbose = v as u8),
     },
     Param {
         name: "levels",
+        was: &[],
+        kind: Kind::Text,
         default: "auto",
-        help: "Levels of the hierarchy of groups. auto takes every level that the machine has and that groups the processes \
-               anew. A level above the node, or within it, brings the node level with it. In shared memory, \
-               short Bcast, Reduce and Allreduce, and Barrier, go along the levels inside the node that are listed, if their algorithm is shm; with \
-               auto along NUMA nodes, if two of them have two processes or more each.",
+        help: "Levels of the hierarchy of groups. auto takes every level that the machine has and that groups \
+               the processes anew.",
+        details: "A level above the node, or within it, brings the node level with it. In shared memory, short \
+               Bcast, Reduce and Allreduce, and Barrier, go along the levels inside the node that are listed, \
+               if their algorithm is shm; with auto along NUMA nodes, if two of them have two processes or more \
+               each.",
         level: 2,
         accepted: levels_text,
         set: |c, t| LevelSpec::parse(t).map(|v| c.levels = v),
@@ -167,7 +191,8 @@ pub const TABLE: &[Param] = &[
         Bcast of Bcast,
         bcast.algorithm,
         "bcast_algorithm",
-        "Algorithm of Bcast, one for all levels or one per level; Allreduce uses it on the way down."
+        "Algorithm of Bcast, one for all levels or one per level.",
+        "Allreduce uses it on the way down."
     ),
     segment_param!(
         bcast,
@@ -179,7 +204,8 @@ pub const TABLE: &[Param] = &[
         Reduce of Reduce,
         reduce.algorithm,
         "reduce_algorithm",
-        "Algorithm of Reduce, one for all levels or one per level; Allreduce uses it on the way up."
+        "Algorithm of Reduce, one for all levels or one per level.",
+        "Allreduce uses it on the way up."
     ),
     segment_param!(
         reduce,
@@ -191,8 +217,8 @@ pub const TABLE: &[Param] = &[
         Allreduce of Allreduce,
         allreduce.algorithm,
         "allreduce_algorithm",
-        "Composition of Allreduce: reduce_bcast reduces to rank 0 and broadcasts; the others run in the topmost group between \
-         the way up and the way down."
+        "How Allreduce is composed. reduce_bcast reduces to rank 0 and broadcasts; the others run in the topmost group.",
+        "They run between the way up and the way down."
     ),
     segment_param!(
         allreduce,
@@ -204,8 +230,8 @@ pub const TABLE: &[Param] = &[
         Barrier of Barrier,
         barrier.algorithm,
         "barrier_algorithm",
-        "Algorithm of Barrier, one for all levels or one per level. Below the topmost group, members arrive by it and are \
-         released along a tree."
+        "Algorithm of Barrier, one for all levels or one per level.",
+        "Below the topmost group, members arrive by it and are released along a tree."
     ),
     flat_algorithm_param!(Gather of Gather, gather),
     flat_algorithm_param!(Gather of Gatherv, gatherv),
@@ -227,51 +253,35 @@ pub const TABLE: &[Param] = &[
     neighbor_algorithm_param!(Neighbor of NeighborAlltoallw, neighbor_alltoallw),
     Param {
         name: "window",
+        was: &[],
+        kind: Kind::Int { auto: false },
         default: "8",
         help: "Segments of one operation that are in flight at a time.",
+        details: "",
         level: 5,
         accepted: || format!("a whole number from 1 to {MAX_LANES}"),
         set: |c, t| integer(t, 1, i64::from(MAX_LANES)).map(|v| c.window = v as u8),
     },
     Param {
         name: "flow_limit",
+        was: &[],
+        kind: Kind::Int { auto: false },
         default: "64",
-        help: "After so many operations that some ranks need not wait in (Bcast, Reduce, Gather, Scatter, Scan and their other forms; on \
-               distributed graphs, those with neighbours) and that go point-to-point on a communicator the next one synchronises, so that a \
-               rank that runs ahead cannot flood the others' buffers. 0: never.",
+        help: "Operations on a communicator after which the next one synchronises, so that a rank that runs \
+               ahead floods no buffers. 0: never.",
+        details: "Those count that some ranks need not wait in (Bcast, Reduce, Gather, Scatter, Scan and their \
+               other forms; on distributed graphs, those with neighbours) and that go point-to-point.",
         level: 5,
         accepted: || "a whole number from 0 to 1000000".to_owned(),
         set: |c, t| integer(t, 0, 1_000_000).map(|v| c.flow_limit = v as u32),
     },
     Param {
-        name: "max_message",
-        default: "256m",
-        help: "Bytes in a point-to-point message at most; longer ones go as several, but for those of user-defined operations. A small one \
-               is for testing that.",
-        level: 9,
-        accepted: || "a number of bytes from 64 to 1g, with k, m or g after it for KiB, MiB, GiB".to_owned(),
-        set: |c, t| {
-            c.max_message = within(t, 64, 1 << 30)?.ok_or("not a size")?;
-            Ok(())
-        },
-    },
-    Param {
-        name: "max_tag",
-        default: "auto",
-        help: "Largest tag to use, where that is less than what the point-to-point layer has; a small one makes identities of \
-               operations come round sooner, to test that.",
-        level: 9,
-        accepted: || "auto, or a whole number from 32768 to 1073741824".to_owned(),
-        set: |c, t| {
-            c.max_tag = if t.trim() == "auto" { None } else { Some(integer(t, 1 << 15, 1 << 30)? as i32) };
-            Ok(())
-        },
-    },
-    Param {
         name: "network_file",
+        was: &[],
+        kind: Kind::Text,
         default: "",
-        help: "File that says which switches the nodes hang on: lines of \"<node> <switch> [<switch above> ...]\", or Slurm's \
-               topology.conf. Empty: no switch levels.",
+        help: "File that says which switches the nodes hang on. Empty: no switch levels.",
+        details: "Lines of \"<node> <switch> [<switch above> ...]\", or Slurm's topology.conf.",
         level: 2,
         accepted: || "the path of a readable file, or nothing".to_owned(),
         set: |c, t| {
@@ -280,111 +290,155 @@ pub const TABLE: &[Param] = &[
         },
     },
     Param {
-        name: "shm_limit",
+        name: "shm_node_limit",
+        was: &["shm_limit"],
+        kind: Kind::Size { auto: false },
         default: "256m",
-        help: "Shared memory of all processes of a job on one node together; each process has an equal share. Where a share is spent, \
-               point-to-point messages take over. 0: no shared memory.",
+        help: "Shared memory of all processes of a job on one node together. Each process has an equal share. \
+               0: no shared memory.",
+        details: "Where a share is spent, point-to-point messages take over.",
         level: 3,
         accepted: || "a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
         set: |c, t| bytes(t).map(|v| c.shm.limit = v as u64),
     },
     Param {
         name: "shm_backing",
+        was: &[],
+        kind: Kind::Text,
         default: "auto",
-        help: "Where shared memory comes from: anonymous files (memfd), or files in a folder, whose names are gone once all \
-               processes have opened them. auto: memfd, and /dev/shm where processes cannot open each other's.",
+        help: "Where shared memory comes from: anonymous files (memfd), or files in a folder.",
+        details: "Names of files in a folder are gone once all processes have opened them. auto: memfd, and \
+               /dev/shm where processes cannot open each other's.",
         level: 5,
         accepted: || "auto, memfd, or the absolute path of a folder".to_owned(),
         set: |c, t| backing(t).map(|v| c.shm.backing = v),
     },
     Param {
         name: "shm_fragment_size",
+        was: &[],
+        kind: Kind::Size { auto: true },
         default: "auto",
-        help: "Bytes of a fragment: larger messages go through shared memory in fragments. Rounded up to a multiple of 64, and to 128 \
-               bytes for each process. auto: 16k; 32k where up to 8 processes of a communicator take turns on fewer cores. (Some \
-               operations make longer ones of several: a long Alltoall there, for example, and blocking long Gathers and Allgathers.)",
+        help: "Bytes of a fragment. Larger messages go through shared memory in fragments.",
+        details: "Rounded up to a multiple of 64, and to 128 bytes for each process. auto: 16k; 32k where up to 8 \
+               processes of a communicator take turns on fewer cores. (Some operations make longer ones of \
+               several: a long Alltoall there, for example, and blocking long Gathers and Allgathers.)",
         level: 5,
         accepted: || "auto, or a number of bytes from 128 to 16m".to_owned(),
         set: |c, t| within(t, 128, 16 << 20).map(|v| c.shm.fragment_size = v),
     },
     Param {
         name: "shm_fragments",
+        was: &[],
+        kind: Kind::Int { auto: true },
         default: "auto",
-        help: "Fragments of a process' queue, over all sets; rounded down to a power of two. auto: 32, and fewer where a node has more than 32 \
-               processes; 128, so that slots go round 2m, where 2 to 4 processes of a communicator have a core each, on processors of AMD's, if neither this nor \
-               coll_rust_shm_fragment_size nor coll_rust_shm_sets is given, and each process' share of coll_rust_shm_limit is 16m or more.",
+        help: "Fragments of a process' queue in shared memory, over all sets. Rounded down to a power of two.",
+        details: "auto: 32, and fewer where a node has more than 32 processes; 128, so that slots go round 2m, \
+               where 2 to 4 processes of a communicator have a core each, on processors of AMD's, if neither \
+               this nor coll_rust_shm_fragment_size nor coll_rust_shm_sets is given, and each process' share of \
+               coll_rust_shm_node_limit is 16m or more.",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 64".to_owned(),
         set: |c, t| within(t, 1, 64).map(|v| c.shm.fragments = v),
     },
     Param {
         name: "shm_sets",
+        was: &[],
+        kind: Kind::Int { auto: true },
         default: "auto",
-        help: "Sets that a queue is divided into: so many operations may be about at a time. Rounded down to a power of two, and to 4 where \
-               processes take turns on the cores. auto: 2; 8 where slots go round (coll_rust_shm_fragments).",
+        help: "Sets that a queue in shared memory is divided into. So many operations may be about at a time.",
+        details: "Rounded down to a power of two, and to 4 where processes take turns on the cores. auto: 2; 8 \
+               where slots go round (coll_rust_shm_fragments).",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 8".to_owned(),
         set: |c, t| within(t, 1, 8).map(|v| c.shm.sets = v),
     },
     Param {
         name: "shm_stores",
+        was: &[],
+        kind: Kind::Choice(&["auto", "cached", "streaming"]),
         default: "auto",
-        help: "How a process writes 4k and more to its queues: cached, through its caches; streaming, past them (on x86-64; elsewhere as \
-               cached). auto: past them while such writes take as long as if cache lines had to come back from far, \
-               and, on processors of AMD's, in long Gathers and Scatters where processes take turns on fewer cores, \
-               and in long blocking Alltoall(v)s of six to eight of them (with fragments as built in), what is read on other cores. \
-               Through the caches in any case: what is not contiguous, and what is computed in its place, as results of Scan; \
-               with auto, also blocks of Alltoall(v), and of Scatters of up to some 100k, whose reader runs on the writer's core.",
+        help: "How a process writes 4k and more to its queues. cached: through its caches; streaming: past them \
+               (on x86-64; elsewhere as cached).",
+        details: "auto: past them while such writes take as long as if cache lines had to come back from far, and, \
+               on processors of AMD's, in long Gathers and Scatters where processes take turns on fewer cores, \
+               and in long blocking Alltoall(v)s of six to eight of them (with fragments as built in), what is \
+               read on other cores. Through the caches in any case: what is not contiguous, and what is \
+               computed in its place, as results of Scan; with auto, also blocks of Alltoall(v), and of \
+               Scatters of up to some 100k, whose reader runs on the writer's core.",
         level: 5,
         accepted: || "auto, cached, streaming".to_owned(),
         set: |c, t| stores(t).map(|v| c.shm.stores = v),
     },
     Param {
-        name: "wait",
+        name: "shm_wait",
+        was: &["wait"],
+        kind: Kind::Choice(&["auto", "spin", "yield", "block"]),
         default: "auto",
-        help: "How a blocking operation waits in shared memory: spin; yield the core after every look; block: sleep until woken. auto spins, and \
-               yields, then sleeps where there are more processes than cores that they may use (affinity, quotas of control groups); on one of \
-               several nodes it sleeps soon there, and so with mpi_yield_when_idle. All ways look after other communication at least every \
-               millisecond.",
+        help: "How a blocking operation waits in shared memory. spin; yield the core after every look; block: \
+               sleep until woken.",
+        details: "auto spins, and yields, then sleeps where there are more processes than cores that they may use \
+               (affinity, quotas of control groups); on one of several nodes it sleeps soon there, and so with \
+               mpi_yield_when_idle. All ways look after other communication at least every millisecond.",
         level: 4,
         accepted: || "auto, spin, yield, block".to_owned(),
-        set: |c, t| t.trim().parse().map(|v| c.shm.wait = v).map_err(|_| "no way of waiting".to_owned()),
+        set: |c, t| wait(t).map(|v| c.shm.wait = v),
     },
     Param {
-        name: "zero_copy",
+        name: "shm_zero_copy",
+        was: &["zero_copy"],
+        kind: Kind::Choice(&["auto", "cma", "smsc", "off"]),
         default: "auto",
-        help: "How processes of a node read large messages from each other's memory, where it works between all of them. cma: by cross memory attach \
-               (process_vm_readv, and process_vm_writev where both sides share the work). smsc: by what Open MPI's framework smsc has selected, such as XPMEM or KNEM (Open MPI 5.0; --mca smsc chooses). auto: by smsc \
-               if that maps memory, as XPMEM does; else by cma; else by smsc. What has to be registered (KNEM) is read in Bcast, Gather and Allgather only. off: they do not.",
+        help: "How processes of a node read large messages from each other's memory, where that works between \
+               all of them. off: they do not.",
+        details: "cma: by cross memory attach (process_vm_readv, and process_vm_writev where both sides share the \
+               work). smsc: by what Open MPI's framework smsc has selected, such as XPMEM or KNEM (Open MPI \
+               5.0; --mca smsc chooses). auto: by smsc if that maps memory, as XPMEM does; else by cma; else by \
+               smsc. What has to be registered (KNEM) is read in Bcast, Gather and Allgather only.",
         level: 4,
         accepted: || "auto, cma, smsc (with Open MPI 5.0), off".to_owned(),
         set: |c, t| zero_copy(t).map(|v| c.shm.zero_copy = v),
     },
     Param {
-        name: "zero_copy_min",
+        name: "shm_zero_copy_min",
+        was: &["zero_copy_min"],
+        kind: Kind::Size { auto: true },
         default: "auto",
-        help: "Messages (blocks, in operations that have them) of so many bytes are read from the other's memory. auto: for each operation as \
-               measured by the first blocking operation on the first communicator of the process that can (with cma, between two processes on one node whose slots go round (coll_rust_shm_fragments), not from 1m on in a blocking Alltoall, unless shm_stores is cached); before that, 16k in Scatter, 64k in Alltoall, \
-               and never elsewhere; where n processes of a communicator take turns on fewer cores, in Scatter the smaller of 16m / n² and (blocking) 2m / n, and 4m / n² in Alltoall (and Neighbor_alltoall), at least 128k, and never elsewhere; with cma on processors of AMD's, and up to 8 processes, never in Alltoall there (unless shm_stores is cached), nor in a blocking Scatter while stores go past the caches, or from 3m of all blocks together on; on one of several nodes, with mpi_yield_when_idle, 128k.",
+        help: "Messages of so many bytes (blocks, in operations that have them) are read from the other's \
+               memory.",
+        details: "auto: for each operation as measured by the first blocking operation on the first communicator \
+               of the process that can (with cma, between two processes on one node whose slots go round \
+               (coll_rust_shm_fragments), not from 1m on in a blocking Alltoall, unless shm_stores is cached); \
+               before that, 16k in Scatter, 64k in Alltoall, and never elsewhere; where n processes of a \
+               communicator take turns on fewer cores, in Scatter the smaller of 16m / n² and (blocking) 2m / \
+               n, and 4m / n² in Alltoall (and Neighbor_alltoall), at least 128k, and never elsewhere; with cma \
+               on processors of AMD's, and up to 8 processes, never in Alltoall there (unless shm_stores is \
+               cached), nor in a blocking Scatter while stores go past the caches, or from 3m of all blocks \
+               together on; on one of several nodes, with mpi_yield_when_idle, 128k.",
         level: 5,
         accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
         set: |c, t| size(t).map(|v| c.shm.zero_copy_min = v),
     },
     Param {
         name: "reproducible",
+        was: &[],
+        kind: Kind::Bool,
         default: "0",
-        help: "1: floating-point results of Reduce and Allreduce are bitwise equal for any placement of the same ranks, any root, \
-               any segment size: values are combined along a fixed tree over the ranks. So are those of Reduce_scatter, Reduce_scatter_block, \
-               Scan and Exscan: these go point-to-point, in an order that only the algorithm and the number of ranks decide.",
+        help: "Floating-point results of reductions are bitwise equal for any placement of the same ranks, any root, any segment size.",
+        details: "Values of Reduce and Allreduce are combined along a fixed tree over the ranks. Reduce_scatter, \
+               Reduce_scatter_block, Scan and Exscan go point-to-point, in an order that only the algorithm and \
+               the number of ranks decide.",
         level: 2,
         accepted: bool_text,
         set: |c, t| boolean(t).map(|v| c.reproducible = v),
     },
     Param {
         name: "show",
+        was: &[],
+        kind: Kind::Text,
         default: "none",
-        help: "Printed once, by rank 0 of MPI_COMM_WORLD: the tree of groups as text (hierarchy) or for Graphviz (dot), the parameters in force \
-               (config).",
+        help: "Printed once, by rank 0 of MPI_COMM_WORLD: the groups as text (hierarchy) or for Graphviz (dot), \
+               the parameters in force (config).",
+        details: "",
         level: 2,
         accepted: || "none, or a comma list of hierarchy, dot, config".to_owned(),
         set: |c, t| {
@@ -403,8 +457,11 @@ pub const TABLE: &[Param] = &[
     },
     Param {
         name: "report",
+        was: &[],
+        kind: Kind::Bool,
         default: "0",
-        help: "1: every rank prints its counters in MPI_Finalize: calls handled and passed on, messages and bytes per level.",
+        help: "Counters that every rank prints in MPI_Finalize: calls handled and passed on, messages and bytes per level.",
+        details: "",
         level: 2,
         accepted: bool_text,
         set: |c, t| boolean(t).map(|v| c.report = v),

@@ -19,7 +19,70 @@ fn names_are_unique_and_help_is_there() {
     for (i, p) in TABLE.iter().enumerate() {
         assert!(TABLE[..i].iter().all(|q| q.name != p.name), "{}", p.name);
         assert!(p.help.len() > 20 && !p.accepted().is_empty() && (1..=9).contains(&p.level));
-        assert!(!p.help.contains('\n') && !p.help.contains("  "), "{}", p.name);
+        for text in [p.help, p.details] {
+            assert!(!text.contains('\n') && !text.contains("  "), "{}", p.name);
+        }
+    }
+}
+
+/// `ompi_info` prints the help as one line: what the parameter is, in a sentence, and not much more.
+#[test]
+fn help_is_short_and_begins_with_a_sentence() {
+    for p in TABLE {
+        assert!(p.help.chars().count() <= HELP_MAX, "{}: {} characters", p.name, p.help.chars().count());
+        let first = p.help.split_inclusive(". ").next().unwrap_or_default().trim_end();
+        let is_sentence = first.starts_with(|c: char| c.is_ascii_uppercase()) && first.ends_with('.');
+        assert!(is_sentence && first.split(' ').count() >= 3, "{}: {first}", p.name);
+        assert!(p.details.is_empty() || p.details.ends_with(['.', ')']), "{}", p.name);
+    }
+}
+
+/// Earlier names are understood, and are nobody else's.
+#[test]
+fn earlier_names_stay() {
+    let renamed = ["shm_limit", "wait", "zero_copy", "zero_copy_min"];
+    for was in renamed {
+        assert_eq!(TABLE.iter().filter(|p| p.was.contains(&was)).count(), 1, "{was}");
+        assert!(TABLE.iter().all(|p| p.name != was), "{was}");
+        assert_eq!(check_names([format!("OMPI_MCA_coll_rust_{was}")]), Ok(()));
+    }
+}
+
+/// What Open MPI stores for a value is a number that tells it from others.
+#[test]
+fn kinds_fit_their_values() {
+    for p in TABLE {
+        match p.kind {
+            Kind::Text => assert_eq!(p.kind.number(p.default), None, "{}", p.name),
+            kind => assert!(kind.number(p.default).is_some(), "{}", p.name),
+        }
+        if let Kind::Choice(words) = p.kind {
+            assert_eq!(words[0], p.default, "{}", p.name);
+            for (number, word) in words.iter().enumerate() {
+                assert_eq!(p.kind.number(word), Some(number as i64));
+                with(p.name, word).unwrap();
+            }
+        }
+        assert_eq!(p.kind.number("12abc"), None, "{}", p.name);
+    }
+    assert_eq!(Kind::Size { auto: true }.number("64k"), Some(65536));
+    assert_eq!(Kind::Size { auto: true }.number("auto"), Some(-1));
+    assert_eq!(Kind::Size { auto: false }.number("auto"), None);
+    assert_eq!(Kind::Bool.number("yes"), Some(1));
+}
+
+/// Tests reach what is no parameter by the environment, and a wrong value there is noticed too.
+#[test]
+fn settings_for_tests() {
+    let set = |name: &'static str, text: &'static str| {
+        let mut config = Config::default();
+        set_for_tests(&mut config, |asked| (asked == name).then(|| text.to_owned()))
+            .map(|()| (config.max_message, config.max_tag))
+    };
+    assert_eq!(set("COLL_RUST_TEST_MAX_MESSAGE", "1k"), Ok((1024, None)));
+    assert_eq!(set("COLL_RUST_TEST_MAX_TAG", "32768"), Ok((256 << 20, Some(32768))));
+    for name in ["COLL_RUST_TEST_MAX_MESSAGE", "COLL_RUST_TEST_MAX_TAG"] {
+        assert!(set(name, "12abc").is_err_and(|why| why.contains(name)));
     }
 }
 

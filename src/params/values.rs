@@ -2,7 +2,45 @@
 
 use super::{ShmBacking, ZeroCopy};
 use crate::sync::cache::Stores;
+use crate::sync::wait::Mode;
 use crate::topo::LevelSpec;
+
+/// What a parameter is for Open MPI, whose tools show it so. Rust reads the text in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Free text.
+    Text,
+    /// Yes or no.
+    Bool,
+    /// A whole number.
+    Int {
+        /// Or the word auto, as -1.
+        auto: bool,
+    },
+    /// A number of bytes.
+    Size {
+        /// Or the word auto, as the largest number.
+        auto: bool,
+    },
+    /// One of these words, as its place in the list.
+    Choice(&'static [&'static str]),
+}
+
+impl Kind {
+    /// The number that stands for a value in Open MPI's storage; `None` for text, and for what is no value of the kind.
+    pub fn number(self, text: &str) -> Option<i64> {
+        match (self, text.trim()) {
+            (Kind::Int { auto: true } | Kind::Size { auto: true }, "auto") => Some(-1),
+            (Kind::Text, _) => None,
+            (Kind::Bool, text) => boolean(text).ok().map(i64::from),
+            (Kind::Int { .. }, text) => integer(text, i64::from(i32::MIN), i64::from(i32::MAX)).ok(),
+            (Kind::Size { .. }, text) => bytes(text).ok().and_then(|n| i64::try_from(n).ok()),
+            (Kind::Choice(words), text) => {
+                words.iter().position(|word| *word == text).and_then(|n| i64::try_from(n).ok())
+            }
+        }
+    }
+}
 
 pub(super) fn integer(text: &str, from: i64, to: i64) -> Result<i64, String> {
     match text.trim().parse::<i64>() {
@@ -72,6 +110,10 @@ pub(super) fn stores(text: &str) -> Result<Stores, String> {
         "streaming" => Ok(Stores::Streaming),
         _ => Err("no such way".to_owned()),
     }
+}
+
+pub(super) fn wait(text: &str) -> Result<Mode, String> {
+    text.trim().parse().map_err(|_| "no way of waiting".to_owned())
 }
 
 pub(super) fn zero_copy(text: &str) -> Result<ZeroCopy, String> {

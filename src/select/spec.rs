@@ -28,7 +28,7 @@ impl<A: Family> Spec<A> {
     /// What is accepted for an operation of the family, for help and messages.
     pub fn accepted(operation: Operation) -> String {
         let rows: Vec<&Row> = A::ROWS.iter().filter(|row| row.serves(operation)).collect();
-        let mut text = String::from("auto, below (the component below ours)");
+        let mut text = String::from("auto, fallback (the component of the next lower priority)");
         rows.iter().for_each(|row| text += &format!(", {}", row.form()));
         if Self::may_share() {
             text += ", shm (within nodes: shared memory where there is some)";
@@ -98,7 +98,8 @@ impl<A: Family> Spec<A> {
         let text = text.trim();
         match text {
             "auto" => return Ok(spec),
-            "below" => return Ok(Spec { below: true, ..spec }),
+            // "below": its name in earlier releases.
+            "fallback" | "below" => return Ok(Spec { below: true, ..spec }),
             _ => {}
         }
         let (mut default, mut elsewhere, mut node) = (None, false, None);
@@ -258,7 +259,8 @@ mod tests {
             (spec.is_shared_within_node(), spec.names_shm(), spec.at(Level::Node), spec.at(Level::Switch(1)))
         };
         assert_eq!(shared("auto"), (true, false, None, None));
-        assert_eq!(shared("below"), (false, false, None, None));
+        assert_eq!(shared("fallback"), (false, false, None, None));
+        assert_eq!(shared("below"), shared("fallback"));
         assert_eq!(shared("shm"), (true, true, None, None));
         assert_eq!(shared("switch:flat"), (true, false, None, Some(Bcast::Flat)));
         for text in ["node:shm,switch:flat", "flat,node:shm", "switch:flat, shm", "numa:chain,switch:flat,node:shm"] {

@@ -8,7 +8,7 @@
  *   --seed N
  *   --stock          without what only the component gets right or limits
  *
- * limit is to be run with few tags (coll_rust_max_tag=32768), or it takes long. The errors are to be run where the
+ * limit is to be run with few tags (COLL_RUST_TEST_MAX_TAG=32768), or it takes long. The errors are to be run where the
  * sizes, which differ, do not choose the algorithm, and where a rank that notices nothing depends on none that does:
  * coll_rust_levels=none, flat algorithms, coll_rust_bcast_segment_size=64k, coll_rust_reduce_segment_size=0.
  */
