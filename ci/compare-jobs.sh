@@ -45,10 +45,13 @@ build_tools() {
 
 # Sets `launch`, by which the tool runs, and the environment: coll/rust from the first folder, other components from the second.
 prepare_jobs() {
-    local variables
+    local variables variable
     variables=$(COLL_RUST_OUT=$1 ci/env.sh)
     eval "$variables"
-    export OMPI_MCA_mca_base_component_path=$2:$OMPI_MCA_mca_base_component_path
+    # One of the two is what ci/env.sh sets, by the release of Open MPI.
+    for variable in OMPI_MCA_mca_base_component_path OMPI_MCA_opal_mca_base_component_path; do
+        [ -z "${!variable:-}" ] || export "$variable=$2:${!variable}"
+    done
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     launch=(timeout 3600 "${MPIEXEC:-mpiexec}" --mca btl 'self,vader' -n "$np")
     if [ "$np" -gt "$(nproc)" ]; then

@@ -33,7 +33,8 @@ mpiexec=$(command -v "${MPIEXEC:-mpiexec}") \
 # "mpiexec (OpenRTE) 4.1.4", "mpiexec (Open MPI) 5.0.7". As root, mpiexec refuses even that.
 root=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)
-clean=(env -u OMPI_MCA_mca_base_component_path -u PMIX_MCA_mca_base_component_path "${root[@]}")
+clean=(env -u OMPI_MCA_mca_base_component_path -u OMPI_MCA_opal_mca_base_component_path
+    -u PMIX_MCA_mca_base_component_path "${root[@]}")
 version=$({ "${clean[@]}" "$mpiexec" --version 2>&1 || true; } \
     | sed -n 's/.*(\(OpenRTE\|Open MPI\)) v\{0,1\}\([0-9][^ ]*\).*/\2/p' | head -n 1)
 [ -n "$version" ] || die "$mpiexec is no launcher of Open MPI: install openmpi-bin, or name one with MPIEXEC"
@@ -61,19 +62,14 @@ built=$(grep -aoE 'coll/rust built for Open MPI [0-9.]+;' "$file" | head -n 1 | 
 
 # ---------------------------------------------------------------- where Open MPI looks
 
-# The variable replaces the default path, so the default stays behind our folder.
+# The variable replaces the default path, so the default stays behind our folder. In 5.0, the variable with the project's name in front
+# counts more than the one without: some builds (Debian's) hand PMIx's folder to the processes in that one.
+name=mca_base_component_path
+[ "${version%%.*}" -lt 5 ] || name=opal_mca_base_component_path
 default=$("${clean[@]}" "$info" --all --parsable --level 9 2>/dev/null \
     | sed -n 's/^mca:mca:base:param:mca_base_component_path:value://p' | head -n 1 | tr -d '"')
 [ -n "$default" ] || default=$("${clean[@]}" "$info" --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')
-variables=("OMPI_MCA_mca_base_component_path=$dso${default:+:$default}")
-
-# Some builds of Open MPI 5 (Debian's) hand PMIx's folder to the processes in the same variable, in place of their own,
-# unless PMIx has it under its own name.
-if [ "${version%%.*}" -ge 5 ]; then
-    pmix=$("${clean[@]}" timeout 60 "$mpiexec" -n 1 env 2>/dev/null \
-        | sed -n 's/^OMPI_MCA_mca_base_component_path=//p' || true)
-    [ -z "$pmix" ] || variables+=("PMIX_MCA_mca_base_component_path=$pmix")
-fi
+variables=("OMPI_MCA_$name=$dso${default:+:$default}")
 
 # As a process of a job sees it, not as the shell does.
 seen=$("${clean[@]}" "${variables[@]}" timeout 60 "$mpiexec" -n 1 "$info" --parsable 2>&1 || true)

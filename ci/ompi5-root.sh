@@ -2,11 +2,13 @@
 # Debian 13 (Open MPI 5.0.7) in a folder, for checks against Open MPI 5.0 on a machine that has 4.1.
 #
 #   ci/ompi5-root.sh prepare                                  make the folder; does nothing if it is ready
-#   ci/ompi5-root.sh run [--bind FROM:TO]... [--] COMMAND...  run a command in it, as root
+#   ci/ompi5-root.sh run [--bind FROM:TO]... [--] COMMAND...  run a command in it, as root; with --throwaway first, what it changes
+#                                                             is gone afterwards
 #   ci/ompi5-root.sh clean                                    remove the folder
 #   ci/ompi5-root.sh path                                     print the folder's name
 #
-# The folder is $COLL_RUST_OMPI5_ROOT (default /tmp/ompi5), about 1 GB. Needs root, or sudo.
+# The folder is $COLL_RUST_OMPI5_ROOT (default /tmp/ompi5), about 1 GB. Needs root, or sudo. COLL_RUST_ROOT_SUITE and
+# COLL_RUST_ROOT_PACKAGES name another release of Debian and other packages for another folder (ci/test-install.sh).
 #
 # A command runs in name spaces of its own for mounts and processes: every mount disappears and every process that
 # is left over dies with the command, whatever way it ends. It sees a /dev/shm of its own and the caller's network. FROM is
@@ -14,9 +16,11 @@
 set -euo pipefail
 
 root=${COLL_RUST_OMPI5_ROOT:-/tmp/ompi5}
-suite=trixie
+suite=${COLL_RUST_ROOT_SUITE:-trixie}
 stamp=$root/.coll-rust-ready
-packages="gcc libc6-dev make pkg-config openmpi-bin libopenmpi-dev libhwloc-dev iproute2 procps"
+packages="gcc libc6-dev make pkg-config openmpi-bin libopenmpi-dev libhwloc-dev iproute2 procps ethtool hostname"
+packages+=" python3 python3-dev python3-venv"
+packages=${COLL_RUST_ROOT_PACKAGES:-$packages}
 
 die() {
     echo "ompi5-root: $*" >&2
@@ -37,7 +41,7 @@ esac
 
 if [ "$(id -u)" -ne 0 ] && [ "$1" != path ]; then
     command -v sudo >/dev/null || die "needs root, and there is no sudo"
-    exec sudo -- env COLL_RUST_OMPI5_ROOT="$root" "$0" "$@"
+    exec sudo -- env COLL_RUST_OMPI5_ROOT="$root" COLL_RUST_ROOT_SUITE="$suite" COLL_RUST_ROOT_PACKAGES="$packages" "$0" "$@"
 fi
 
 # The Debian mirror that this machine's apt uses: of the archive itself, not of its security updates.
@@ -57,8 +61,22 @@ in_namespaces() {
         wait $!' ompi5-root "$@"
 }
 
-# In the name spaces: mounts, then the command. Arguments: binds, "--", command.
+# In the name spaces: mounts, then the command. Arguments: binds, "--", command. The folder becomes the root of the mount name
+# space, and not of the command only: whoever enters the name spaces of a process in there sees the same.
 enter() {
+    if [ "$1" = --throwaway ]; then
+        shift
+        # On the folder itself: no other one is needed, and what it covers is the lower layer all the same.
+        local layers
+        layers=$(mktemp -d)
+        mount -t tmpfs tmpfs "$layers"
+        mkdir "$layers/upper" "$layers/work"
+        mount -t overlay -o "lowerdir=$root,upperdir=$layers/upper,workdir=$layers/work" overlay "$root"
+        umount --lazy "$layers"
+        rmdir "$layers"
+    else
+        mount --bind "$root" "$root"
+    fi
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
@@ -75,7 +93,10 @@ enter() {
         shift
     done
     shift
-    exec chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
+    cd "$root"
+    pivot_root . mnt
+    umount --lazy /mnt
+    exec chroot . /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
         PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"
@@ -108,7 +129,7 @@ prepare() {
         in_namespaces debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" "$from" \
             >"$root.log" 2>&1 9>&- || die "debootstrap failed; see $root.log"
     fi
-    echo "ompi5-root: packages of Open MPI 5" >&2
+    echo "ompi5-root: packages into $root" >&2
     # shellcheck disable=SC2086
     in_namespaces "$0" enter -- sh -c 'export DEBIAN_FRONTEND=noninteractive
         apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" && apt-get clean' sh $packages \
@@ -126,6 +147,10 @@ prepare)
     ;;
 run)
     binds=()
+    if [ "${1:-}" = --throwaway ]; then
+        binds+=("$1")
+        shift
+    fi
     while [ $# -gt 0 ]; do
         case $1 in
         --bind)
