@@ -15,18 +15,20 @@
 #     --limit SECONDS                            each module may last so long (default 180)
 #     --dso FOLDER                               take mca_coll_rust.so from there instead of building it
 #     --stock                                    without the component
+#     --download VERSION                         only fetch what building mpi4py for Python VERSION takes, such as 3.13
 #
 # mpi4py is built once and kept in ${XDG_CACHE_HOME:-~/.cache}/coll-rust; MPI4PY names its version.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-full=0 listed=0 nodes=0 limit=180 only=. dso="" stock=0 nps=()
+full=0 listed=0 nodes=0 limit=180 only=. dso="" stock=0 nps=() download=
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) ;;
     --full) full=1 ;;
     --listed) listed=1 ;;
     --stock) stock=1 ;;
+    --download) download=$2 && shift ;;
     --nodes) nodes=$2 && shift ;;
     --limit) limit=$2 && shift ;;
     --only) only=$2 && shift ;;
@@ -62,9 +64,6 @@ if [ "$nodes" != 0 ]; then
 fi
 
 version=${MPI4PY:-4.1.2}
-mpicc=$(command -v "${MPICC:-mpicc}") || { echo "test-mpi4py: there is no ${MPICC:-mpicc}" >&2; exit 1; }
-mpiexec=${MPIEXEC:-mpiexec}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -72,20 +71,32 @@ trap 'rm -rf "$scratch"' EXIT
 
 python3 -m venv "$scratch/venv" || { echo "test-mpi4py: python3 cannot make a venv: install python3-venv" >&2; exit 1; }
 pip=("$scratch/venv/bin/python" -m pip -q --disable-pip-version-check)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/coll-rust
+python=${download:-$("$scratch/venv/bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')}
+sources=$cache/mpi4py-$version-sources-cp${python/./}
+if [ ! -e "$sources/complete" ]; then
+    mkdir -p "$sources"
+    "${pip[@]}" download --no-deps --no-binary=mpi4py -d "$sources" "mpi4py==$version" &&
+        "${pip[@]}" download --no-deps --only-binary=:all: -d "$sources" --implementation cp --python-version "$python" numpy setuptools &&
+        touch "$sources/complete" || { echo "test-mpi4py: mpi4py cannot be fetched" >&2; exit 1; }
+fi
+[ -z "$download" ] || exit 0
+
+mpicc=$(command -v "${MPICC:-mpicc}") || { echo "test-mpi4py: there is no ${MPICC:-mpicc}" >&2; exit 1; }
+mpiexec=${MPIEXEC:-mpiexec}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpi=$("$mpiexec" --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
-tag=$("$scratch/venv/bin/python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/coll-rust/mpi4py-$version-$tag-openmpi-$mpi
+cache=$cache/mpi4py-$version-cp${python/./}-openmpi-$mpi
 if [ ! -e "$cache/complete" ]; then
     echo "building mpi4py $version for Open MPI $mpi; this takes a while, once"
-    mkdir -p "$cache" "$scratch/wheels"
+    mkdir -p "$cache"
     # Not optimised: half a minute instead of some, and what is tested is not mpi4py.
-    "${pip[@]}" download --no-deps --no-binary=mpi4py -d "$scratch/wheels" "mpi4py==$version" &&
-        "${pip[@]}" download --no-deps --only-binary=numpy -d "$scratch/wheels" numpy &&
-        MPICC=$mpicc CFLAGS=-O0 nice "${pip[@]}" wheel --no-deps -w "$scratch/wheels" "$scratch/wheels/mpi4py-$version.tar.gz" &&
-        cp "$scratch"/wheels/* "$cache" && touch "$cache/complete" || { echo "test-mpi4py: mpi4py cannot be built" >&2; exit 1; }
+    MPICC=$mpicc CFLAGS=-O0 PIP_NO_INDEX=1 PIP_FIND_LINKS=$sources nice "${pip[@]}" wheel --no-deps -w "$cache" \
+        "$sources/mpi4py-$version.tar.gz" &&
+        cp "$sources"/numpy-*.whl "$cache" && touch "$cache/complete" || { echo "test-mpi4py: mpi4py cannot be built" >&2; exit 1; }
 fi
 "${pip[@]}" install --no-index "$cache"/*.whl || exit 1
-tar -xzf "$cache/mpi4py-$version.tar.gz" -C "$scratch" || exit 1
+tar -xzf "$sources/mpi4py-$version.tar.gz" -C "$scratch" || exit 1
 tests=$scratch/mpi4py-$version/test
 gcc -O2 -Wall -shared -fPIC -o "$scratch/fakebind.so" tests/mpi/fakebind.c || exit 1
 

@@ -2,7 +2,7 @@
 # Tests the program mpiperf: every command on every MPI library that is there, and what it says to wrong usage. The last line is
 # "N passed, N failed".
 #
-#   ci/test-mpiperf.sh
+#   ci/test-mpiperf.sh [--short]   short: one job of each kind, without limits, bare ways and wrong usage
 #
 #   MPIPERF            the program for mpiexec (default: built by ci/build-mpiperf.sh)
 #   MPIEXEC            launcher (default: mpiexec)
@@ -10,6 +10,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
+short=0
+[ "${1:-}" != --short ] || short=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -19,10 +21,17 @@ failed=0
 program=${MPIPERF:-$(ci/build-mpiperf.sh | tail -n 1)}
 [ -x "$program" ] || { echo "test-mpiperf: there is no program '$program'" >&2; echo "0 passed, 1 failed"; exit 1; }
 mpiexec=${MPIEXEC:-mpiexec}
-open=()
-if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
+open=() blind=()
+case $("$mpiexec" --version 2>&1) in
+*"Open MPI) 5."*)
+    open=(--oversubscribe --mca btl self,sm --mca mpi_yield_when_idle 1)
+    blind=(--mca smsc ^cma)
+    ;;
+*"Open MPI"* | *OpenRTE*)
     open=(--oversubscribe --mca btl self,vader --mca mpi_yield_when_idle 1)
-fi
+    blind=(--mca btl_vader_single_copy_mechanism none)
+    ;;
+esac
 
 # Runs a command line, for no longer than $limit seconds; keeps what it wrote and how it ended.
 try() {
@@ -66,6 +75,33 @@ refuses() {
     esac
 }
 
+# A rank that dies ends the job, and nobody waits for it.
+died() {
+    local what=$1 child job start=$SECONDS
+    shift
+    timeout -k 5 60 "$@" run allreduce --sizes 1m --calls 1000000 --correct 1000000 --time-limit 50 >"$scratch/out" 2>"$scratch/err" &
+    job=$!
+    for _ in $(seq 100); do
+        grep -q '^operation' "$scratch/out" && break
+        sleep 0.1
+    done
+    sleep 0.5
+    child=$(descendants "$job" | while read -r pid; do
+        [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "${!#}")" ] && echo "$pid"
+    done | tail -n 1)
+    [ -z "$child" ] || kill -KILL "$child"
+    wait "$job"
+    status=$?
+    # Launchers end with the signal's code, as timeout does: the time tells.
+    if [ -n "$child" ] && [ "$status" -ne 0 ] && [ $((SECONDS - start)) -lt 40 ]; then good; else bad "$what"; fi
+}
+descendants() {
+    local pid
+    for pid in $(pgrep -P "$1"); do
+        echo "$pid"
+        descendants "$pid"
+    done
+}
 # ---------------------------------------------------------------- without MPI
 
 try "$program" --help
@@ -115,6 +151,16 @@ job 2 run ibcast --sizes 64k --overlap --test-every 5 "${few[@]}"
 succeeds "overlap" 'hidden'
 job 2 run barrier --passes 3 --calls 8 --correct 8 --least 1
 succeeds "passes" "barrier  *- *[2-9][0-9] "
+if [ $short = 1 ]; then
+    job 2 compare bcast --a tuned --b ^tuned --sizes 8 --setups 3 "${few[@]}" --json "$scratch/compared.json"
+    succeeds "compare" 'a = tuned, b = ^tuned' 'bcast  *8 B'
+    job 2 run broadcast
+    refuses "unknown operation" "no operation 'broadcast'"
+    died "a rank that dies" "$mpiexec" "${open[@]}" -n 2 "$program"
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+    exit
+fi
 # Where other programs have the cores each of its 61 cases takes a second.
 limit=120 job 2 limits --sizes 8,2k,16k --correct 10 --json "$scratch/limits.json"
 succeeds "limits" 'one line from core to core' '16 KiB  ' 'floor of  *bcast, gather, scatter'
@@ -202,9 +248,9 @@ PYTHON
     # A rank that may not read the other one's memory.
     try "${CC:-cc}" -o "$scratch/noread" tests/mpi/noread.c
     succeeds "launcher that takes rights away"
-    try "$mpiexec" "${open[@]}" --mca btl_vader_single_copy_mechanism none -n 2 "$scratch/noread" "$program" limits --sizes 8 --correct 10
+    try "$mpiexec" "${open[@]}" "${blind[@]}" -n 2 "$scratch/noread" "$program" limits --sizes 8 --correct 10
     succeeds "limits without reading memory" 'direct stay empty: process_vm_readv' '^ *8 B  ' '^floor of'
-    try "$mpiexec" "${open[@]}" --mca btl_vader_single_copy_mechanism none -n 2 "$scratch/noread" "$program" compare bcast --a tuned --b tuned --bare \
+    try "$mpiexec" "${open[@]}" "${blind[@]}" -n 2 "$scratch/noread" "$program" compare bcast --a tuned --b tuned --bare \
         --sizes 8 --setups 3 "${few[@]}"
     succeeds "bare ways without reading memory" '; bare copies$'
     if grep -q 'direct' "$scratch/out"; then bad "bare ways without reading memory: a direct one"; else good; fi
@@ -243,33 +289,6 @@ refuses "file that cannot be read" "cannot be read"
 job 2 compare bcast --a tuned --b tuned --slow-b fast
 refuses "wrong percentage" "must be a percentage"
 
-# A rank that dies ends the job, and nobody waits for it.
-died() {
-    local what=$1 child job start=$SECONDS
-    shift
-    timeout -k 5 60 "$@" run allreduce --sizes 1m --calls 1000000 --correct 1000000 --time-limit 50 >"$scratch/out" 2>"$scratch/err" &
-    job=$!
-    for _ in $(seq 100); do
-        grep -q '^operation' "$scratch/out" && break
-        sleep 0.1
-    done
-    sleep 0.5
-    child=$(descendants "$job" | while read -r pid; do
-        [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "${!#}")" ] && echo "$pid"
-    done | tail -n 1)
-    [ -z "$child" ] || kill -KILL "$child"
-    wait "$job"
-    status=$?
-    # Launchers end with the signal's code, as timeout does: the time tells.
-    if [ -n "$child" ] && [ "$status" -ne 0 ] && [ $((SECONDS - start)) -lt 40 ]; then good; else bad "$what"; fi
-}
-descendants() {
-    local pid
-    for pid in $(pgrep -P "$1"); do
-        echo "$pid"
-        descendants "$pid"
-    done
-}
 died "a rank that dies" "$mpiexec" "${open[@]}" -n 2 "$program"
 
 # ---------------------------------------------------------------- MPICH, if it is there

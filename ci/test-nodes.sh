@@ -8,19 +8,26 @@
 #   ci/test-nodes.sh --full     counts of all roots and speed, two shapes of job, as tables in Markdown
 #   ci/test-nodes.sh --costs    what a message costs between nodes and within one, without building ours (src/select/cost.rs)
 #   ci/test-nodes.sh --stock    the tables of Open MPI's own components, without building ours
+#     --only REGEX              only the jobs whose title, shape and mapping match
+#     --dso FOLDER              take mca_coll_rust.so from there instead of building it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/nodes/cluster.sh
 
-mode=${1:---quick}
-case $mode in
---quick | --full) variants=tuned,han,rust ;;
---stock | --costs) variants=tuned,han ;;
-*)
-    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
-    exit 2
-    ;;
-esac
+mode=--quick variants=tuned,han,rust only=. folder=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick | --full) mode=$1 ;;
+    --stock | --costs) mode=$1 variants=tuned,han ;;
+    --only) only=$2 && shift ;;
+    --dso) folder=$(cd "$2" && pwd) && shift ;;
+    *)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
 rate=200 # Mbit/s of the uplink in the speed test
 
 obstacle=$(cluster_obstacle)
@@ -32,9 +39,9 @@ if [ -n "$obstacle" ]; then
 fi
 
 if [ "$mode" != --stock ] && [ "$mode" != --costs ]; then
-    folder=$(COLL_RUST_SKIP_MPIPERF=1 ci/build.sh | tail -n 1)
+    [ -n "$folder" ] || folder=$(COLL_RUST_SKIP_MPIPERF=1 ci/build.sh | tail -n 1)
     [ -e "$folder/mca_coll_rust.so" ] || { echo "test-nodes: no component in '$folder'" >&2; exit 1; }
-    exports=$(ci/env.sh)
+    exports=$(COLL_RUST_OUT=$folder ci/env.sh)
     eval "$exports"
 fi
 
@@ -44,9 +51,9 @@ failed=0
 # Adds the numbers of a part that ended with exit code $1 and the output in file $2, and shows the output.
 tally() {
     local code=$1 log=$2 good bad
-    grep -v '^coll_rust report' "$log" || true
-    good=$(sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\1/p' "$log" | tail -n 1)
-    bad=$(sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\2/p' "$log" | tail -n 1)
+    grep -av '^coll_rust report' "$log" || true
+    good=$(tr -d '\0' <"$log" | sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\1/p' | tail -n 1)
+    bad=$(tr -d '\0' <"$log" | sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\2/p' | tail -n 1)
     if [ -z "$good" ] || { [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; }; then
         echo "FAIL: ended with exit code $code"
         bad=$((${bad:-0} + 1))
@@ -55,10 +62,25 @@ tally() {
     failed=$((failed + bad))
 }
 
+# Whether a job is wanted: title, shape, mapping.
+wanted() {
+    grep -qE -- "$only" <<<"$1 $2 $3"
+}
+
 # A job: title, shape, mapping, seconds, mpirun's further arguments and the program.
+ran=0
 job() {
     local title=$1 shape=$2 by=$3 seconds=$4 code=0
     shift 4
+    ran=0
+    wanted "$title" "$shape" "$by" || return 0
+    ran=1
+    # Where nodes have unequal numbers of processes and these are dealt out by turns, Open MPI 5.0.7 tells some of them now and then no
+    # local rank, and MPI_Init ends the job ("local rank: Not found"); without the component too.
+    case $by$shape$(printf '%s' "${CLUSTER_LAUNCHER[*]}") in
+    node2,2,2,2*) ;;
+    node*PRTE_MCA*) by=slot ;;
+    esac
     printf '\n### %s, %s ranks per node, mapped by %s\n\n' "$title" "${shape//,/+}" "$by"
     cluster_run "$shape" "$seconds" --map-by "$by" --mca coll_han_priority 20 "$@" >"$CLUSTER_WORK/log" 2>&1 || code=$?
     tally $code "$CLUSTER_WORK/log"
@@ -67,10 +89,11 @@ job() {
 # Every operation of the last job was served by the component, and none was passed on.
 served() {
     local operation
+    [ $ran = 1 ] || return 0
     for operation in allgather allgatherv alltoall alltoallv alltoallw exscan gather gatherv reduce_scatter reduce_scatter_block scan scatter \
         scatterv; do
-        if grep -q "coll_rust report:.*: $operation handled=[1-9][0-9]* passed=0" "$CLUSTER_WORK/log" &&
-            ! grep -q "coll_rust report:.*: $operation handled=[0-9]* passed=[1-9]" "$CLUSTER_WORK/log"; then
+        if grep -aq "coll_rust report:.*: $operation handled=[1-9][0-9]* passed=0" "$CLUSTER_WORK/log" &&
+            ! grep -aq "coll_rust report:.*: $operation handled=[0-9]* passed=[1-9]" "$CLUSTER_WORK/log"; then
             passed=$((passed + 1))
         else
             failed=$((failed + 1))
@@ -82,11 +105,13 @@ served() {
 cluster_guard
 
 # Before our own cluster is up: the sweep it tests must find only its own run's folder.
-cleanup_log=$(mktemp)
-code=0
-bash tests/nodes/cleanup.sh >"$cleanup_log" 2>&1 || code=$?
-tally $code "$cleanup_log"
-rm -f "$cleanup_log"
+if wanted "What a killed run leaves" 2,2,2,2 slot; then
+    cleanup_log=$(mktemp)
+    code=0
+    bash tests/nodes/cleanup.sh >"$cleanup_log" 2>&1 || code=$?
+    tally $code "$cleanup_log"
+    rm -f "$cleanup_log"
+fi
 
 cluster_up
 bin=$CLUSTER_WORK/bin
@@ -152,8 +177,10 @@ if [ "$mode" != --stock ]; then
     job "Blocks within the nodes, without shared memory" 3,2,1,2 slot 100 --mca coll_rust_shm_node_limit 0 "$bin/within" messages
     job "Blocks within the nodes, on one only" 3,2,1,2 node 100 --mca coll_rust_shm_backing "$CLUSTER_WORK/local/shm" "$bin/within" any
     for program in inside within; do
+        wanted "A killed rank, $program" 3,2,1,2 slot || continue
         cluster_run 3,2,1,2 100 --mca coll_rust_shm_backing /dev/shm "$bin/$program" kill >"$CLUSTER_WORK/log" 2>&1 || true
-        if ! grep -q FAIL "$CLUSTER_WORK/log" && grep -q 'signal 9' "$CLUSTER_WORK/log" && [ -z "$(cluster_leftovers)" ]; then
+        # With 5.0, a rank on another node may be the first to notice, and abort.
+        if ! grep -aq FAIL "$CLUSTER_WORK/log" && grep -aqE 'signal 9|Socket closed' "$CLUSTER_WORK/log" && [ -z "$(cluster_leftovers)" ]; then
             passed=$((passed + 1))
         else
             failed=$((failed + 1))

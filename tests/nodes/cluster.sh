@@ -20,6 +20,7 @@ CLUSTER_BURST=16 # KiB
 CLUSTER_WORK=
 CLUSTER_SITE=
 CLUSTER_JOB=
+CLUSTER_LAUNCHER=() # variables for env, then mpirun with what the cluster needs
 declare -A CLUSTER_PID=()
 
 # The first reason why this machine cannot hold the cluster; nothing if it can.
@@ -172,6 +173,19 @@ exec nsenter --target "\$(cat "$CLUSTER_WORK/pid.\$node")" --net --uts --ipc --m
 AGENT
     chmod +x "$CLUSTER_WORK/agent"
 
+    # Open MPI 5 has a launcher of another project, with parameters of its own.
+    case $(env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --version 2>/dev/null | head -n 1) in
+    *" 4."*)
+        CLUSTER_LAUNCHER=(OMPI_MCA_orte_tmpdir_base="$CLUSTER_WORK/local" mpirun --allow-run-as-root
+            --mca plm_rsh_agent "$CLUSTER_WORK/agent" --mca oob_tcp_if_include eth0 --mca btl "self,vader,tcp")
+        ;;
+    *)
+        CLUSTER_LAUNCHER=(PRTE_MCA_prte_tmpdir_base="$CLUSTER_WORK/local" mpirun --allow-run-as-root
+            --prtemca plm_ssh_agent "$CLUSTER_WORK/agent" --prtemca oob_tcp_if_include eth0
+            --pmixmca ptl_tcp_if_include eth0 --mca btl "self,sm,tcp")
+        ;;
+    esac
+
     for node in $(seq 0 $((CLUSTER_NODES - 1))); do echo "node$node $(cluster_switch_of "$node")"; done \
         >"$CLUSTER_WORK/network.txt"
     cat >"$CLUSTER_WORK/topology.conf" <<'SLURM'
@@ -206,10 +220,8 @@ cluster_run() {
     done
     timeout -k 10 "$seconds" \
         nsenter --target "${CLUSTER_PID[front]}" --net --uts --mount --pid --wdns="$PWD" \
-        env TMPDIR="$CLUSTER_WORK/local" OMPI_MCA_orte_tmpdir_base="$CLUSTER_WORK/local" \
-        mpirun --allow-run-as-root --host "$hosts" -n "$ranks" --bind-to none \
-        --mca plm_rsh_agent "$CLUSTER_WORK/agent" --mca btl self,vader,tcp --mca btl_tcp_if_include eth0 \
-        --mca oob_tcp_if_include eth0 --mca mpi_yield_when_idle 1 "$@" </dev/null &
+        env TMPDIR="$CLUSTER_WORK/local" "${CLUSTER_LAUNCHER[@]}" --host "$hosts" -n "$ranks" --bind-to none \
+        --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 "$@" </dev/null &
     CLUSTER_JOB=$!
     code=0
     wait "$CLUSTER_JOB" || code=$?

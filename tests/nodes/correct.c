@@ -61,9 +61,9 @@ static void reduce(enum mode mode, int starts, const void *in, void *out, int co
     else if (mode == NONBLOCKING)
         MPI_Ireduce(in, out, count, type, op, root, comm, &request);
     else if (root < 0)
-        MPIX_Allreduce_init(in, out, count, type, op, comm, MPI_INFO_NULL, &request);
+        MPI_Allreduce_init(in, out, count, type, op, comm, MPI_INFO_NULL, &request);
     else
-        MPIX_Reduce_init(in, out, count, type, op, root, comm, MPI_INFO_NULL, &request);
+        MPI_Reduce_init(in, out, count, type, op, root, comm, MPI_INFO_NULL, &request);
     if (mode == BLOCKING)
         return;
     finish(&request, mode);
@@ -88,7 +88,7 @@ static void test_bcast(enum mode mode, size_t count, int root, MPI_Comm comm)
             finish(&request, mode);
         } else {
             if (salt == 1)
-                MPIX_Bcast_init(b.out, (int)count, MPI_INT32_T, root, comm, MPI_INFO_NULL, &request);
+                MPI_Bcast_init(b.out, (int)count, MPI_INT32_T, root, comm, MPI_INFO_NULL, &request);
             finish(&request, mode);
         }
         good &= buffers_wrong(&b, BCAST, root, salt) == 0;
@@ -147,7 +147,7 @@ static void test_barrier(enum mode mode, int late, MPI_Comm comm, MPI_Comm other
         if (mode == NONBLOCKING)
             MPI_Ibarrier(comm, &request);
         else
-            MPIX_Barrier_init(comm, MPI_INFO_NULL, &request);
+            MPI_Barrier_init(comm, MPI_INFO_NULL, &request);
         finish(&request, mode);
     }
     left = now_ns();

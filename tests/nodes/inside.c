@@ -122,11 +122,11 @@ static void persistent(size_t count, MPI_Comm comm)
     int root = np - 1;
     for (enum operation op = 0; op < WITHOUT_BLOCKS; op++)
         b[op] = buffers_new(count);
-    MPIX_Bcast_init(b[BCAST].out, (int)count, MPI_INT32_T, root, comm, MPI_INFO_NULL, &request[BCAST]);
-    MPIX_Reduce_init(b[REDUCE].in, b[REDUCE].out, (int)count, MPI_INT32_T, MPI_SUM, root, comm, MPI_INFO_NULL, &request[REDUCE]);
-    MPIX_Allreduce_init(b[ALLREDUCE].in, b[ALLREDUCE].out, (int)count, MPI_INT32_T, MPI_SUM, comm, MPI_INFO_NULL,
+    MPI_Bcast_init(b[BCAST].out, (int)count, MPI_INT32_T, root, comm, MPI_INFO_NULL, &request[BCAST]);
+    MPI_Reduce_init(b[REDUCE].in, b[REDUCE].out, (int)count, MPI_INT32_T, MPI_SUM, root, comm, MPI_INFO_NULL, &request[REDUCE]);
+    MPI_Allreduce_init(b[ALLREDUCE].in, b[ALLREDUCE].out, (int)count, MPI_INT32_T, MPI_SUM, comm, MPI_INFO_NULL,
                         &request[ALLREDUCE]);
-    MPIX_Barrier_init(comm, MPI_INFO_NULL, &request[WITHOUT_BLOCKS]);
+    MPI_Barrier_init(comm, MPI_INFO_NULL, &request[WITHOUT_BLOCKS]);
     for (int start = 0; start < STARTS; start++) {
         for (enum operation op = 0; op < WITHOUT_BLOCKS; op++)
             buffers_fill(&b[op], op, root, start);

@@ -13,12 +13,22 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sizes of the MPIX_ names: Open MPI 4.1 has the persistent collectives as an extension, 5.0 as MPI-4 itself. */
-#if MPI_VERSION >= 4
-#define MPIX_Bcast_init MPI_Bcast_init
-#define MPIX_Reduce_init MPI_Reduce_init
-#define MPIX_Allreduce_init MPI_Allreduce_init
-#define MPIX_Barrier_init MPI_Barrier_init
+/* Open MPI 4.1 has the persistent collectives of MPI-4 under names of its own. */
+#if OMPI_MAJOR_VERSION < 5
+#define MPI_Bcast_init MPIX_Bcast_init
+#define MPI_Reduce_init MPIX_Reduce_init
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#define MPI_Barrier_init MPIX_Barrier_init
+#define MPI_Gather_init MPIX_Gather_init
+#define MPI_Gatherv_init MPIX_Gatherv_init
+#define MPI_Scatter_init MPIX_Scatter_init
+#define MPI_Scatterv_init MPIX_Scatterv_init
+#define MPI_Allgather_init MPIX_Allgather_init
+#define MPI_Alltoall_init MPIX_Alltoall_init
+#define MPI_Alltoallv_init MPIX_Alltoallv_init
+#define MPI_Reduce_scatter_block_init MPIX_Reduce_scatter_block_init
+#define MPI_Scan_init MPIX_Scan_init
+#define MPI_Exscan_init MPIX_Exscan_init
 #endif
 
 #define MAX_VARIANTS 8

@@ -10,19 +10,6 @@
 #include "nodes.h"
 #include <signal.h>
 
-#if MPI_VERSION >= 4
-#define MPIX_Gather_init MPI_Gather_init
-#define MPIX_Scatter_init MPI_Scatter_init
-#define MPIX_Allgather_init MPI_Allgather_init
-#define MPIX_Alltoall_init MPI_Alltoall_init
-#define MPIX_Reduce_scatter_block_init MPI_Reduce_scatter_block_init
-#define MPIX_Scan_init MPI_Scan_init
-#define MPIX_Exscan_init MPI_Exscan_init
-#define MPIX_Gatherv_init MPI_Gatherv_init
-#define MPIX_Scatterv_init MPI_Scatterv_init
-#define MPIX_Alltoallv_init MPI_Alltoallv_init
-#endif
-
 enum which { W_GATHER, W_GATHERV, W_SCATTER, W_SCATTERV, W_ALLGATHER, W_ALLTOALL, W_ALLTOALLV, W_REDUCE_SCATTER_BLOCK, W_SCAN, W_EXSCAN, WHICH };
 static const char *const name_of[WHICH] = {"gather", "gatherv", "scatter", "scatterv", "allgather", "alltoall", "alltoallv",
                                            "reduce_scatter_block", "scan", "exscan"};
@@ -113,7 +100,7 @@ static int wrong(int w, int root, int salt, int n)
     switch (mode) {                                                 \
     case 0: MPI_##lower(__VA_ARGS__); break;                        \
     case 1: MPI_I##lower##_(__VA_ARGS__); break;                    \
-    default: MPIX_##lower##_init(__VA_ARGS__, MPI_INFO_NULL, r);    \
+    default: MPI_##lower##_init(__VA_ARGS__, MPI_INFO_NULL, r);    \
     }
 #define MPI_IGather_(...) MPI_Igather(__VA_ARGS__, r)
 #define MPI_IGatherv_(...) MPI_Igatherv(__VA_ARGS__, r)
