@@ -38,4 +38,5 @@ AC_DEFUN([MCA_ompi_coll_rust_CONFIG],[
 # --------------------------------------------
 AC_DEFUN([MCA_ompi_coll_rust_POST_CONFIG],[
     AM_CONDITIONAL([COLL_RUST_STANDALONE], [false])
+    AM_CONDITIONAL([COLL_RUST_DEFAULT_FOLDER], [false])
 ])dnl

@@ -3,6 +3,7 @@
 # mca_coll_rust.so as the last line.
 #
 #   ci/build.sh [FOLDER]     put it into FOLDER; default: <target folder>/coll-rust/<version of Open MPI>
+#   ci/build.sh --check      only say whether the Open MPI will do, and what it lacks; prints its version
 #
 #   MPICC                    compiler wrapper of the Open MPI to build for (default: mpicc)
 #   CARGO_TARGET_DIR         cargo's target folder (default: target)
@@ -22,7 +23,12 @@ say() {
     echo "build: $*" >&2
 }
 
+check=0
 case ${1:-} in
+--check)
+    check=1
+    shift
+    ;;
 -*)
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
     exit 2
@@ -94,6 +100,14 @@ fi
 
 finds hwloc.h || finds opal/mca/hwloc/base/base.h "${includes[@]}" "${after[@]}" \
     || die "hwloc.h is missing: install libhwloc-dev"
+
+if [ $check = 1 ]; then
+    printf '#include "%s"\n' ompi_config.h ompi/mca/coll/coll.h ompi/mca/pml/pml.h \
+        | "$mpicc" "${includes[@]}" "${after[@]}" -E -x c - 2>&1 >/dev/null | grep -m 1 'error' >&2 \
+        && die "the internal headers of Open MPI $version do not compile"
+    echo "$version"
+    exit
+fi
 
 # ---------------------------------------------------------------- the Rust half
 

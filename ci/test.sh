@@ -26,7 +26,8 @@ matrix      |  400 | ci/test-matrix.sh
 nodes       |  600 | ci/test-nodes.sh
 faults      |  600 | ci/test-faults.sh
 demo        |  300 | ci/demo.sh --smoke
-ompi5       |  600 | ci/test-ompi5.sh
+ompi5       |  900 | ci/test-ompi5.sh
+install     |  600 | ci/test-install.sh
 mpi4py      |  600 | ci/test-mpi4py.sh
 autotools   |  600 | ci/test-autotools.sh
 '
