@@ -91,8 +91,23 @@ impl Span {
 #[cold]
 #[inline(never)]
 fn outside(len: usize, start: usize, end: usize) -> ! {
-    panic!("span of {len} sliced at {start}..{end}")
+    mismatch(&format!("span of {len} sliced at {start}..{end}"))
 }
+
+/// Ends an operation that has come to where it can only be if ranks have given different lengths for the same data, an error of the program: unwinds, without a panic's
+/// message, and whoever runs the operation reports [`Error::Lengths`]. In tests of our own, where no program is to blame, it is a panic.
+#[cold]
+#[inline(never)]
+pub fn mismatch(what: &str) -> ! {
+    if cfg!(debug_assertions) {
+        panic!("{what}");
+    }
+    std::panic::resume_unwind(Box::new(Mismatch))
+}
+
+/// What unwinds then.
+#[derive(Clone, Copy, Debug)]
+pub struct Mismatch;
 
 /// Why an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +120,8 @@ pub enum Error {
     Peer,
     /// Another process' memory could not be read, with this error number of the system.
     Fetch(i32),
+    /// Members have described the same data by different lengths: an error of the program.
+    Lengths,
 }
 
 /// Result of a step of an operation.

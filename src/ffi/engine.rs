@@ -60,10 +60,7 @@ impl Op {
             Ok(Poll::Pending) => None,
             Ok(Poll::Ready(Ok(()))) => Some(0),
             Ok(Poll::Ready(Err(error))) => Some(operation::code(error)),
-            Err(panic) => {
-                guard::report(&*panic);
-                Some(CR_ERR_INTERN as i32)
-            }
+            Err(panic) => Some(guard::report(&*panic)),
         };
         self.outcome.is_some()
     }

@@ -1,14 +1,15 @@
 //! No panic crosses into C.
 
 use super::glue::CR_ERR_INTERN;
-use super::startup;
+use super::{operation, startup};
+use crate::endpoint::{Error, Mismatch};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `body`; a panic becomes a message and `MPI_ERR_INTERN`.
+/// Runs `body`; a panic becomes a message and an error code.
 #[inline(always)]
 pub fn guard(body: impl FnOnce() -> i32) -> i32 {
-    guard_or(CR_ERR_INTERN as i32, body)
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| report(&*panic))
 }
 
 /// Runs `body`; a panic becomes a message and `fallback`.
@@ -17,18 +18,24 @@ pub fn guard_or<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
         Err(panic) => {
-            report(&*panic);
+            let _ = report(&*panic);
             fallback
         }
     }
 }
 
-/// Says what a panic was about. The default hook has printed the place.
-pub fn report(panic: &(dyn Any + Send)) {
+/// Says what a panic was about, of which the default hook has printed the place: an error of ours. Or, where nothing panicked, that lengths [do not fit](Mismatch). Returns the error code.
+#[cold]
+#[inline(never)]
+pub fn report(panic: &(dyn Any + Send)) -> i32 {
+    if panic.is::<Mismatch>() {
+        return operation::code(Error::Lengths);
+    }
     let what = panic
         .downcast_ref::<&str>()
         .map(|s| (*s).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default();
     startup::print(&format!("coll/rust: internal error: {what}\nThe operation fails with MPI_ERR_INTERN."));
+    CR_ERR_INTERN as i32
 }

@@ -5,7 +5,7 @@ use super::call::Call;
 use super::comm::Comm;
 use super::data::{Datatype, HostStream, Side};
 use super::flat;
-use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_PASS};
+use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_ERR_TRUNCATE, CR_PASS};
 use super::host::HostEndpoint;
 use super::kind::Kind;
 use super::neighbor;
@@ -32,6 +32,12 @@ pub fn code(error: Error) -> i32 {
         Error::Peer => {
             startup::print("coll/rust: a process of the group has died, or has failed in an operation of the group");
             CR_ERR_INTERN as i32
+        }
+        Error::Lengths => {
+            startup::print(
+                "coll/rust: the ranks have given different lengths for the same data; check the counts of the call",
+            );
+            CR_ERR_TRUNCATE as i32
         }
         Error::Fetch(errno) => {
             startup::print(&format!(

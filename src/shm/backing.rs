@@ -163,6 +163,11 @@ impl Store {
         }
     }
 
+    /// The file itself.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// The number of its descriptor, for peers.
     pub fn fd(&self) -> i32 {
         self.file.as_raw_fd()

@@ -1,7 +1,7 @@
 //! Shared memory among the processes of a node.
 //!
 //! * Memory: every process has a [`pool`], from which it leases pages for its groups; others map it, and write there only a [count](layout::Sleepers) of who sleeps ([`backing`], [`alloc`],
-//!   [`budget`], [`locator`], [`peer`]). A [`group`] is made by a handshake, and its pages are free again when all members have said so
+//!   [`budget`], [`locator`], [`peer`], [`lifelock`]). A [`group`] is made by a handshake, and its pages are free again when all members have said so
 //!   ([`mailbox`]). How other processes' private memory is read and written: [`reading`]; by the system's means ([`cma`]), or by the MPI
 //!   library's ([`smsc`], [`keys`]).
 //! * Protocol: the members of a group are a [`team`]; a sequence of operations runs on a stream of it, each operation a [`turn`]. What stands
@@ -22,6 +22,7 @@ pub mod group;
 pub mod heap;
 pub mod keys;
 pub mod layout;
+pub mod lifelock;
 pub mod locator;
 pub mod mailbox;
 pub mod memory;

@@ -15,14 +15,18 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::backing::{Mapping, system_page};
 use super::copy;
 use super::failure::Failure;
+use super::lifelock::Lifelock;
 use super::locator::{Locator, pid_space};
+use super::pool::LOCKED;
 use super::smsc::Endpoint;
+use crate::sync::clock;
 
 /// Another process' pool.
 #[derive(Debug)]
@@ -43,7 +47,7 @@ impl Peer {
     pub fn attach(locator: &Locator) -> Result<Peer, Failure> {
         let same_space = locator.pid_space != 0 && locator.pid_space == pid_space();
         // The watch begins before the token is checked: then the process watched is the owner, and no later one of the same number.
-        let watch = if same_space { Watch::start(locator.pid) } else { Watch::unknown() };
+        let watch = same_space.then(|| Watch::start(locator.pid));
         let file = open(locator, same_space)?;
         let bytes = locator.length;
         let cannot = |e| Failure::of(format!("cannot map {bytes} bytes of the pool of {}", owner(locator)), e);
@@ -54,6 +58,7 @@ impl Peer {
                 protected.map_err(cannot)?;
             }
         }
+        let watch = watch.unwrap_or_else(|| Watch::from_outside(file, &map));
         if watch.is_dead() {
             return Err(Failure::new(format!("{} has died", owner(locator))));
         }
@@ -63,7 +68,7 @@ impl Peer {
     /// Whether its number is that of its process, and no other's: before an access to private memory by that number.
     #[inline]
     pub fn is_itself(&self) -> bool {
-        let now = now();
+        let now = clock::nanoseconds();
         now.wrapping_sub(self.seen.load(Ordering::Relaxed)) < LOOK_NS || self.look(now)
     }
 
@@ -84,14 +89,6 @@ impl Peer {
 
 /// How long a look at a process is good for.
 const LOOK_NS: u64 = 10_000_000;
-
-/// Nanoseconds since some moment, up to a few milliseconds ago: without a system call, nor a look at the counter of cycles.
-fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes the time.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
-}
 
 fn owner(locator: &Locator) -> String {
     format!("process {} (local rank {})", locator.pid, locator.place.local)
@@ -138,8 +135,10 @@ fn open_at(path: &Path, locator: &Locator) -> Result<File, Failure> {
 /// Whether a process has died.
 #[derive(Debug)]
 enum Watch {
-    /// In another PID name space, or a system without /proc: nobody knows.
+    /// Nobody knows.
     Unknown,
+    /// In another PID name space, or a system without /proc: by the lock on its pool.
+    Lock(Lifelock),
     /// By a descriptor of the process, which no later process of the same number can be mistaken for.
     Descriptor(OwnedFd),
     /// By its number, and when it started (clock ticks after the boot).
@@ -147,8 +146,14 @@ enum Watch {
 }
 
 impl Watch {
-    fn unknown() -> Watch {
-        Watch::Unknown
+    /// Of the owner of a pool, whose number means nothing here.
+    fn from_outside(file: File, map: &Mapping) -> Watch {
+        // SAFETY: within the first page, aligned; its owner wrote it before anybody knew of the pool.
+        let locked = unsafe { map.start().wrapping_add(LOCKED).cast::<u64>().read() } == 1;
+        match Lifelock::of(file) {
+            Ok(lock) if locked => Watch::Lock(lock),
+            _ => Watch::Unknown,
+        }
     }
 
     fn start(pid: i32) -> Watch {
@@ -169,11 +174,12 @@ impl Watch {
     fn is_dead(&self) -> bool {
         match self {
             Watch::Unknown => false,
+            Watch::Lock(lock) => lock.is_gone(),
             Watch::Descriptor(fd) => {
                 let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
                 // SAFETY: one entry. It is readable when the process has ended, waited for or not.
                 let ready = unsafe { libc::poll(&mut poll, 1, 0) };
-                ready == 1 && poll.revents & (libc::POLLIN | libc::POLLHUP) != 0
+                ready == 1 && poll.revents & (libc::POLLIN | libc::POLLHUP) != 0 && is_pidfd(fd)
             }
             Watch::Number(pid, started) => {
                 // SAFETY: signal 0 is none.
@@ -185,6 +191,13 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether it is a descriptor of a process. A program may close those that it does not know, and get the same number for something else.
+fn is_pidfd(fd: &OwnedFd) -> bool {
+    // SAFETY: signal 0 is none.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), 0, ptr::null::<u8>(), 0) };
+    sent == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EBADF)
 }
 
 /// State and start of a process, as proc(5) has them.
@@ -229,11 +242,24 @@ mod tests {
     }
 
     #[test]
+    fn what_has_got_the_number_of_a_watch_is_not_taken_for_a_death() {
+        // Of what is always readable, and of a process that lives.
+        let zeros = File::open("/dev/zero").unwrap();
+        assert!(!Watch::Descriptor(zeros.into()).is_dead());
+        let mut child = cat();
+        let watch = Watch::start(child.id() as i32);
+        assert!(matches!(&watch, Watch::Descriptor(fd) if is_pidfd(fd)) && !watch.is_dead());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(watch.is_dead());
+    }
+
+    #[test]
     fn a_number_that_is_used_again_is_dead() {
         let pid = std::process::id() as i32;
         let (_, started) = stat(pid).unwrap();
         assert!(!Watch::Number(pid, Some(started)).is_dead());
         assert!(Watch::Number(pid, Some(started - 1)).is_dead());
-        assert!(!Watch::unknown().is_dead());
+        assert!(!Watch::Unknown.is_dead());
     }
 }

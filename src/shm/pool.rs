@@ -22,6 +22,7 @@ use super::failure::Failure;
 use super::group::{Draft, Outcome};
 use super::keys;
 use super::layout::Sleepers;
+use super::lifelock;
 use super::locator::{Hello, Locator, Place, pid_space};
 use super::mailbox::{self, Board, GroupId, Inbox, Outbox};
 use super::memory::{Contents, Page};
@@ -31,6 +32,9 @@ use crate::sync::atomic::AtomicU64;
 
 /// Bytes of a page of a pool, whatever the system's are: a control block.
 pub const PAGE: usize = 4096;
+
+/// Where, in page 0, the owner says that it has [locked](super::lifelock) the file for as long as it lives: 1.
+pub(super) const LOCKED: usize = 16;
 
 /// Where, in page 0, the sleepers of teams whose first member has the pool are counted.
 pub(super) const SLEEPERS: usize = 64;
@@ -108,6 +112,9 @@ impl Pool {
         store.reserve(0, header * PAGE as u64).inspect_err(|_| budget.give(header * PAGE as u64))?;
         // SAFETY: the first page is reserved, and nobody else knows of it.
         unsafe { ptr::copy_nonoverlapping(token.as_ptr(), store.map.start(), token.len()) };
+        let locked = u64::from(lifelock::take(store.file()));
+        // SAFETY: as above; aligned, since a page is.
+        unsafe { store.map.start().wrapping_add(LOCKED).cast::<u64>().write(locked) };
         let path = store.path().map(Into::into);
         let pid = std::process::id() as i32;
         let locator = Locator { pid, pid_space: pid_space(), fd: store.fd(), length, token, place, path };

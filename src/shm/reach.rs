@@ -5,12 +5,10 @@ use crate::shm::layout::reached;
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::sync::cache;
+use crate::sync::clock::{COUNTED, Vain};
 use crate::sync::shared::{Ordering, SharedU64};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-
-/// Vain polls of one wait between two looks at whether processes are alive.
-pub(super) const PATIENCE: u32 = 2048;
 
 /// So many first looks of each blocking poll that brings no contents come without a pause between them: with pauses (25 ns) a Bcast of 8 to 64 B between two cores took 4 to 8 % longer.
 const HURRIED: u32 = 40;
@@ -26,6 +24,7 @@ const LOOKS_ON: u32 = 16;
 const LOOKS_AT_FIRST: u32 = 10;
 
 const _: () = assert!(LOOKS_FOR_A_TURN <= HURRIED, "who looks for a turn pauses after each look");
+const _: () = assert!(LOOKS_ON <= COUNTED, "so many are counted");
 
 /// How often a caller that does not block looks again before it gives up its first poll.
 pub(super) fn looks_at_first(team: &Team) -> u32 {
@@ -42,7 +41,7 @@ pub struct Reach<'t> {
     first: *const u8,
     lines: u32,
     looks: u32,
-    vain: u32,
+    vain: Vain,
     /// It has been looked already, in vain.
     looked: bool,
     blocking: bool,
@@ -67,7 +66,7 @@ impl<'t> Reach<'t> {
             first: std::ptr::null(),
             lines: 0,
             looks,
-            vain: 0,
+            vain: Vain::NONE,
             looked: false,
             blocking,
             from_root: false,
@@ -166,10 +165,11 @@ impl<'t> Reach<'t> {
     #[cold]
     #[inline(never)]
     fn vain(&mut self) -> Poll<Result<u64>> {
-        self.vain += 1;
+        let slowly = self.vain.more();
+        let polls = self.vain.polls();
         if self.blocking {
-            self.team.note(self.member, self.word, self.target, self.vain == 1);
-        } else if self.vain == 1 && self.looks == 1 {
+            self.team.note(self.member, self.word, self.target, polls == Some(1));
+        } else if polls == Some(1) && self.looks == 1 {
             // Here and not in `look`, which is a part of operations: a Gatherv would become two functions.
             for _ in 0..looks_at_first(self.team) {
                 std::hint::spin_loop();
@@ -177,10 +177,10 @@ impl<'t> Reach<'t> {
                     return Poll::Ready(Ok(seen));
                 }
             }
-        } else if self.vain == LOOKS_ON {
+        } else if polls == Some(LOOKS_ON) {
             self.looks = 1;
         }
-        match self.team.trouble(self.member, self.vain.is_multiple_of(PATIENCE), self.alone) {
+        match self.team.trouble(self.member, slowly, self.alone) {
             // The member may have published before it failed.
             Some(error) => Poll::Ready(self.look().ok_or(error)),
             None => Poll::Pending,
@@ -199,6 +199,35 @@ impl Future for Reach<'_> {
         match self.look() {
             Some(seen) => Poll::Ready(Ok(seen)),
             None => self.vain(),
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests {
+    use super::*;
+    use crate::shm::heap::Heap;
+    use crate::shm::team::Config;
+    use std::task::Waker;
+    use std::time::{Duration, Instant};
+
+    /// As on a machine where each poll that gives the core away takes many others' turns.
+    #[test]
+    fn a_death_is_noticed_however_slow_polls_are() {
+        for blocking in [true, false] {
+            let heap = Heap::new(2, usize::MAX, true);
+            let team = Team::new(heap.member(0), Config::default());
+            heap.kill(1);
+            let word = SharedU64::new(5);
+            let mut reach = Reach::new(&team, &word, 6, 1, blocking);
+            let start = Instant::now();
+            loop {
+                match Pin::new(&mut reach).poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(found) => break assert!(found.is_err()),
+                    Poll::Pending => std::thread::sleep(Duration::from_millis(30)),
+                }
+                assert!(start.elapsed() < Duration::from_secs(4), "not noticed, blocking: {blocking}");
+            }
         }
     }
 }

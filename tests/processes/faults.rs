@@ -12,7 +12,7 @@ use coll_rust::shm::pool::PAGE;
 use coll_rust::shm::reading::Ways;
 
 use super::cases::{self, check_controls, eventually, fill, filled, group, member};
-use super::job::{Folder, Job, run, skipped};
+use super::job::{Folder, Job, run, run_after, skipped};
 
 const VICTIM: usize = 1;
 
@@ -21,6 +21,27 @@ fn a_killed_process_leaves_nothing() {
     run("killed", 3, "memfd").but(&[VICTIM]);
     let folder = Folder::new("killed");
     run("killed", 3, folder.name()).but(&[VICTIM]);
+    assert!(folder.files().is_empty());
+}
+
+/// A process that sees no other one: so it is where each rank is in a container of its own.
+#[test]
+fn a_process_that_cannot_be_looked_for_is_seen_to_die() {
+    fn alone(_: usize) -> io::Result<()> {
+        let done = |code: i32| if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+        // SAFETY: a process of one thread, between fork and exec, which gets mounts of its own, and changes only those.
+        unsafe {
+            done(libc::unshare(libc::CLONE_NEWNS))?;
+            let private = libc::MS_REC | libc::MS_PRIVATE;
+            done(libc::mount(c"none".as_ptr(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()))?;
+            done(libc::mount(c"none".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()))
+        }
+    }
+    let folder = Folder::new("alone");
+    match run_after(alone, "killed", 3, folder.name()) {
+        Ok(job) => job.but(&[VICTIM]),
+        Err(error) => skipped("a_process_that_cannot_be_looked_for_is_seen_to_die", error),
+    }
     assert!(folder.files().is_empty());
 }
 

@@ -212,7 +212,7 @@ fn nobody_gets_more_than_there_is() {
         Box::pin(async move {
             let data = room.slice(0..if team.me() == 0 { 5000 } else { 8192 });
             let ended = op::bcast::bcast(team.open(0, 0, true).await.unwrap().unwrap(), 0, &data, 1).await;
-            assert_eq!(ended, Err(if team.me() == 0 { Error::Peer } else { Error::Fetch(14) }));
+            assert_eq!(ended, Err(if team.me() == 0 { Error::Peer } else { Error::Lengths }));
         }) as Work<'_>
     });
     world.run(1, works.collect());

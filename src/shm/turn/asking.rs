@@ -17,7 +17,7 @@ use crate::endpoint::{Error, Result};
 use crate::shm::copy;
 use crate::shm::layout::{ASKING, MOST, line_word, reached, step, word};
 use crate::shm::memory::Member;
-use crate::shm::reach::PATIENCE;
+use crate::sync::clock::Vain;
 use crate::sync::shared::Ordering;
 use std::future::poll_fn;
 use std::ops::Range;
@@ -60,12 +60,12 @@ struct Desk<'a> {
     readers: Vec<Member>,
     /// Who has got the latest answer, and its word then: until that changes, it may be reading.
     answered: Option<(Member, u64)>,
-    vain: u32,
+    vain: Vain,
 }
 
 impl Desk<'_> {
     fn new(lent: &dyn Lend) -> Desk<'_> {
-        Desk { lent, readers: lent.readers(), answered: None, vain: 0 }
+        Desk { lent, readers: lent.readers(), answered: None, vain: Vain::NONE }
     }
 }
 
@@ -87,7 +87,7 @@ impl View<'_> {
                     // SAFETY: published; the set begins with that number, and holds the piece behind it. Nobody writes it before the caller's next step.
                     unsafe { copy::read(given.as_mut_ptr().cast(), answer, size_of_val(&given), false) };
                     if given[0] != piece.len() as u64 {
-                        return Err(Error::Fetch(libc::EFAULT));
+                        return Err(Error::Lengths);
                     }
                     take(member, at, answer.wrapping_add(HEAD), piece.len())?;
                     self.call(self.size())?;
@@ -170,12 +170,12 @@ impl View<'_> {
             "others may read the set"
         );
         let set = self.set_begin(self.me());
-        assert!(
-            len <= self.fragment() * self.depth() as usize - HEAD,
-            "member {member} asks for {len} bytes at a time"
-        );
-        let part = at..at.checked_add(len).ok_or(Error::NoMemory(len))?;
-        let given = [if desk.lent.copy(member, part, set.wrapping_add(HEAD))? { asked[1] } else { 0 }];
+        let fits = len <= self.fragment() * self.depth() as usize - HEAD;
+        let given = match at.checked_add(len).filter(|_| fits) {
+            Some(end) if desk.lent.copy(member, at..end, set.wrapping_add(HEAD))? => [asked[1]],
+            // Both sides have another length.
+            _ => [0],
+        };
         // SAFETY: the set is the caller's own, and nobody reads it.
         unsafe { copy::write(set, given.as_ptr().cast(), size_of_val(&given)) };
         self.publish(self.following(self.published(self.me()), member)?);
@@ -185,12 +185,11 @@ impl View<'_> {
 
     /// Why it makes no sense to wait any longer.
     fn in_vain(&self, desk: &mut Desk<'_>, awaited: Option<Member>) -> Option<Error> {
-        desk.vain += 1;
+        let slowly = desk.vain.more();
         if self.blocking {
             // Several may do something next.
             self.team.note_messages();
         }
-        let slowly = desk.vain.is_multiple_of(PATIENCE);
         let readers = desk.readers.iter().copied().filter(|&member| !self.is_over(self.progress(member)));
         readers.chain(awaited).find_map(|member| self.team.trouble(member, slowly, true))
     }

@@ -10,7 +10,7 @@
 
 use super::trail::SOON;
 use super::{View, rotation};
-use crate::endpoint::Result;
+use crate::endpoint::{Result, mismatch};
 use crate::shm::copy;
 use crate::shm::layout::{LINE, told_set, word};
 use crate::shm::memory::Member;
@@ -30,7 +30,7 @@ impl<'t> View<'t> {
     /// All members' queues.
     #[inline(always)]
     pub(super) fn queues(&self) -> &'t [At<u8>] {
-        let queues = self.queues.expect("what is longer than a line takes a turn with a queue");
+        let queues = self.queues.unwrap_or_else(|| mismatch("what is longer than a line takes a turn with a queue"));
         if !self.shares_cores() {
             queues.trail.touch(self.op);
         }
