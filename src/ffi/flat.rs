@@ -11,7 +11,7 @@ use super::operation::{UNSUPPORTED, needed};
 use crate::algo::data::Role;
 use crate::algo::scan::Scan as Ends;
 use crate::algo::{Stage, allgather, alltoall, gather, reduce_scatter, scan, scatter};
-use crate::endpoint::{Endpoint, Result, Tag};
+use crate::endpoint::{Blocks, Endpoint, Error, Result, Stream, Tag};
 use crate::pattern::lengths::Lengths;
 use crate::select::{Allgather, Alltoall, Choice, Gather, ReduceScatter, Scan, Scatter};
 use crate::shm::node::Node;
@@ -56,6 +56,11 @@ fn role<'a>(all: &'a Option<HostBlocks<'a>>, own: &'a Option<HostStream>) -> Res
     }
 }
 
+/// An error where both sides of a call describe the same data, and differ.
+fn alike(sent: Option<usize>, received: usize) -> Result<()> {
+    if sent.is_none_or(|sent| sent == received) { Ok(()) } else { Err(Error::Lengths) }
+}
+
 async fn gather(run: &Run<'_>, algorithm: Gather) -> Result<()> {
     let &Run { call, node, stage, .. } = run;
     let own = call.send.as_ref().map(|side| side.stream());
@@ -75,6 +80,9 @@ async fn scatter(run: &Run<'_>, algorithm: Scatter) -> Result<()> {
     let &Run { call, node, stage, .. } = run;
     let all = call.send.as_ref().map(HostBlocks::new);
     let own = call.receive.as_ref().map(|side| side.stream());
+    if let (Kind::Scatter, Some(all), Some(own)) = (call.kind, &all, &own) {
+        alike(Some(own.len()), all.len(0))?;
+    }
     let role = role(&all, &own)?;
     let (root, lengths) = (call.root as usize, lengths(stage, call));
     match algorithm {
@@ -90,6 +98,8 @@ async fn allgather(run: &Run<'_>, algorithm: Allgather) -> Result<()> {
     let &Run { call, stage, .. } = run;
     let own = call.send.as_ref().map(|side| side.stream());
     let (own, all) = (own.as_ref(), HostBlocks::new(needed(&call.receive)?));
+    // The others get what is in the caller's block.
+    alike(own.map(Stream::len), all.len(stage.ep().rank() as usize))?;
     match algorithm {
         Allgather::Linear(posts) => apart(|| allgather::linear::linear(stage, own, &all, posts)),
         Allgather::Ring => apart(|| allgather::ring::ring(stage, own, &all)),
@@ -105,6 +115,9 @@ async fn alltoall(run: &Run<'_>, algorithm: Alltoall) -> Result<()> {
     let &Run { call, stage, .. } = run;
     let out = call.send.as_ref().map(HostBlocks::new);
     let (out, into) = (out.as_ref(), HostBlocks::new(needed(&call.receive)?));
+    if call.kind == Kind::Alltoall {
+        alike(out.map(|out| out.len(0)), into.len(0))?;
+    }
     match algorithm {
         Alltoall::Linear(posts) => apart(|| alltoall::linear::linear(stage, out, &into, posts)),
         Alltoall::Pairwise => apart(|| alltoall::pairwise::pairwise(stage, out, &into)),

@@ -23,7 +23,7 @@ pub struct Announced<'a, E: Endpoint + 'a> {
 
 /// A place for `count` numbers to arrive at.
 pub fn announced<E: Endpoint>(ep: &E, count: usize) -> Result<Announced<'_, E>> {
-    Ok(Announced { ep, temp: ep.temp(count * WIDTH)? })
+    Ok(Announced { ep, temp: ep.temp(count.saturating_mul(WIDTH))? })
 }
 
 impl<E: Endpoint> Announced<'_, E> {

@@ -13,7 +13,7 @@ pub(crate) use announce::{announced, numbers};
 pub(super) use pool::{Pool, Staged};
 pub use views::{Block, Grouped, Members, Packed, Plain, Several};
 
-use crate::endpoint::{Blocks, Endpoint, Result, Span, Stream, TempBuffer};
+use crate::endpoint::{Blocks, Endpoint, Error, Result, Span, Stream, TempBuffer};
 
 /// Bytes that are copied at a time from a stream that has to be packed to one that has to be unpacked.
 const PIECE: usize = 64 << 10;
@@ -54,13 +54,19 @@ pub fn write<E: Endpoint, S: Stream>(ep: &E, stream: &S, at: usize, from: Span) 
     Ok(())
 }
 
-/// Copies a stream over another one of the same length. Needs a buffer of at most 64 KiB.
+/// Copies a stream over another one of the same length. Needs a buffer of at most 64 KiB. A longer one is an error of the program; unless there is no place for it at all:
+/// then nothing is copied, as Open MPI's own operations do.
 pub fn transfer<E: Endpoint, S: Stream, T: Stream>(ep: &E, from: &S, to: &T) -> Result<()> {
+    match to.len() {
+        0 => return Ok(()),
+        room if from.len() > room => return Err(Error::Lengths),
+        _ => {}
+    }
     if let Some(data) = from.direct() {
         return write(ep, to, 0, data);
     }
     if let Some(data) = to.direct() {
-        return read(ep, from, 0, data);
+        return read(ep, from, 0, data.slice(0..from.len()));
     }
     let len = from.len();
     let temp = ep.temp(len.min(PIECE))?;

@@ -6,11 +6,12 @@ use super::block::{Block, all_lengths, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::{Exposed, announce, announced, expose, fetch, is_short_gathered};
-use crate::endpoint::{Blocks, Result, Stream};
+use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
+use crate::sync::hint::unlikely;
 
 /// Whether a block of so many bytes bypasses the cache where it travels as a whole and [copies are so long](crate::shm::turn::View::bypasses): if it is longer than other messages that do so.
 #[inline(always)]
@@ -44,6 +45,10 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), all.len(turn.me()));
+        // The others get what is in the caller's block.
+        if unlikely(own.is_some_and(|own| own.len() != len)) {
+            return Err(Error::Lengths);
+        }
         if !(turn.is_still()
             || is_short_gathered(&turn, len, zero_copy)
                 && all_lengths(all, peers.from(), |len| is_short_gathered(&turn, len, zero_copy)))
@@ -58,7 +63,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
             // SAFETY: free, and `len` bytes fit.
             unsafe {
                 match own {
-                    Some(own) => copy::pack(own, 0, len.min(own.len()), room),
+                    Some(own) => copy::pack(own, 0, len, room),
                     None => copy::pack(&Block::new(all, me), 0, len, room),
                 }
             }?;

@@ -1,11 +1,12 @@
 //! Blocks of members: which part of the user's data goes to, or comes from, whom.
 
-use crate::endpoint::{Blocks, Result, Span, Stream};
+use crate::endpoint::{Blocks, Error, Result, Span, Stream};
 use crate::shm::copy;
 use crate::shm::layout::{LINE, SHARE_ALIGN, SHORT, share};
 use crate::shm::memory::Member;
 use crate::shm::team::{Config, Team};
 use crate::shm::turn::{Alike, Turn};
+use crate::sync::hint::unlikely;
 
 /// One member's block as a stream.
 pub(super) struct Block<'b, B: ?Sized> {
@@ -225,7 +226,10 @@ pub(super) fn index(me: Member, member: Member) -> usize {
 /// Copies a stream over another one of the same length, both in the caller's private memory.
 #[inline(always)]
 pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T) -> Result<()> {
-    let len = from.len().min(to.len());
+    let len = from.len();
+    if unlikely(len > to.len()) {
+        return too_long(to.len());
+    }
     match (from.direct(), to.direct()) {
         // SAFETY: who made the spans promised valid memory; they may be one and the same.
         (Some(source), Some(target)) => unsafe {
@@ -234,6 +238,13 @@ pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T)
         },
         (source, target) => transfer_packed(from, to, source, target, len),
     }
+}
+
+/// What becomes of data that are longer than the place for them, of so many bytes: an error. Without any place the caller keeps them, as Open MPI's own operations do.
+#[cold]
+#[inline(never)]
+fn too_long(room: usize) -> Result<()> {
+    if room == 0 { Ok(()) } else { Err(Error::Lengths) }
 }
 
 /// The same where not both are in one piece.

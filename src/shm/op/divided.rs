@@ -47,9 +47,14 @@ pub fn share_among(members: usize, len: usize, root: Root, least: usize) -> usiz
 pub(super) const LOAN: usize = 2 * size_of::<u64>();
 
 /// Says at `at` that another member may write `len` bytes to address `to`; 0: nowhere.
-pub(super) fn lend(at: *mut u8, to: u64, len: usize) {
+pub(super) fn lend(turn: &Turn<'_>, at: *mut u8, to: u64, len: usize) {
     put(at, to);
-    put(at.wrapping_add(size_of::<u64>()), len as u64);
+    put(at.wrapping_add(size_of::<u64>()), sealed(turn, len));
+}
+
+/// What stands for so many bytes that are lent in this operation. Nothing else that a member may find at that place looks like it: neither data, nor what was lent there before.
+fn sealed(turn: &Turn<'_>, len: usize) -> u64 {
+    len as u64 ^ u64::from(turn.number()) << 32 ^ 0x6c65_6e74_746f_6d65
 }
 
 /// Says that the caller has served all members before `end`. To be said before it is through with the operation; then it waits for whom it concerns.
@@ -75,7 +80,7 @@ pub(super) async fn receive<S: Stream + ?Sized>(
     if middle < len {
         turn.line_free().await?;
         let to = address(&turn, data);
-        lend(turn.payload(turn.me()), to, len);
+        lend(&turn, turn.payload(turn.me()), to, len);
         lent = to != 0;
         // From here on the root may write there: whatever happens, it is waited for.
         turn.publish(1);
@@ -108,7 +113,7 @@ pub(super) fn store<S: Stream + ?Sized>(
     if to == 0 {
         return Ok(true); // It reads everything.
     }
-    let Some(from) = data.direct().filter(|_| room == len as u64) else { return Ok(false) };
+    let Some(from) = data.direct().filter(|_| room == sealed(turn, len)) else { return Ok(false) };
     let team = turn.team();
     let Some(_access) = team.access() else { return Err(Error::Peer) };
     // SAFETY: who made the span promised valid memory; the member has so much, waits, and learns of failures only when `_access` is gone.

@@ -12,7 +12,7 @@ use super::combine::{Combine, fold};
 use super::lent::{Lent, copy_part, is_read};
 use super::reduce::Pieces;
 use super::{all_wrote, fetch_bytes, get, put};
-use crate::endpoint::{Result, Span};
+use crate::endpoint::{Error, Result, Span};
 use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -69,7 +69,7 @@ async fn both_halves<C: Combine>(
     let (mut missing, mut rest) = (Vec::new(), combined < parts.get(me).len());
     for member in (me + 1..members).chain(0..me) {
         turn.wrote(member, 2).await?;
-        let done = part_done(turn, parts, member);
+        let done = part_done(turn, parts, member)?;
         rest |= done.end < parts.get(member).end;
         let part = done.start * size..done.end * size;
         let from = get(turn.payload(member).wrapping_add(8)) + part.start as u64;
@@ -85,12 +85,13 @@ async fn both_halves<C: Combine>(
     Ok(missing)
 }
 
-/// What a member has combined of its part when it has published that.
-fn part_done(turn: &Turn<'_>, parts: Chunks, member: Member) -> Range<usize> {
+/// What a member has combined of its part when it has published that. More than the caller's operand has there: it has another length.
+fn part_done(turn: &Turn<'_>, parts: Chunks, member: Member) -> Result<Range<usize>> {
     let part = parts.get(member);
     match get(turn.payload(member).wrapping_add(COMBINED)) {
-        WHOLE => part,
-        combined => part.start..part.start + combined as usize,
+        WHOLE => Ok(part),
+        combined if combined <= part.len() as u64 => Ok(part.start..part.start + combined as usize),
+        _ => Err(Error::Lengths),
     }
 }
 
@@ -134,7 +135,7 @@ async fn combine_rest<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: 
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let mut step = 0;
     for member in 0..members {
-        let rest = part_done(turn, parts, member).end..parts.get(member).end;
+        let rest = part_done(turn, parts, member)?.end..parts.get(member).end;
         let pieces = Pieces::new(turn, op, rest.len())?;
         turn.steps((step + pieces.steps) as usize + 3)?;
         for piece in 0..pieces.steps {

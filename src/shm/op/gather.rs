@@ -226,7 +226,7 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     if divided {
         turn.room_free(turn.size() * LOAN).await?;
         for member in turn.others() {
-            divided::lend(entry(&turn, me, member), to(member), all.len(member));
+            divided::lend(&turn, entry(&turn, me, member), to(member), all.len(member));
         }
         turn.publish(1);
     }

@@ -63,6 +63,11 @@ impl<'t> View<'t> {
         self.team.size()
     }
 
+    /// The operation's number on its stream, the same for all members.
+    pub fn number(&self) -> u32 {
+        self.op
+    }
+
     /// The other members.
     #[inline(always)]
     pub fn others(&self) -> impl Iterator<Item = Member> + Clone + use<> {
