@@ -29,6 +29,8 @@ check nodes 600 'ci/test-nodes.sh --dso /mnt/out --only "^(Within the nodes|Bloc
 check faults 1500 'ci/test-faults.sh --dso /mnt/out --only "by --mca|differ in coll_rust_levels|excludes|killed in (Bcast|Allreduce) of 300000|left in /dev/shm|one of three ranks|wait=auto"' \
     'ci/test-faults.sh --dso /mnt/out'
 check processes 200 '/mnt/out/processes'
+# Buffers in a device's memory.
+check device 3600 'ci/test-device.sh --dso /mnt/out' 'ci/test-device.sh --dso /mnt/out --full'
 check mpi4py 7000 'ci/test-mpi4py.sh --dso /mnt/out --only "^test_cco_(buf|nb_vec|pr_buf|pr_vec|ngh_buf)$"' 'ci/test-mpi4py.sh --dso /mnt/out --full'
 check mpiperf 400 'MPIPERF=/mnt/out/mpiperf ci/test-mpiperf.sh --short' 'MPIPERF=/mnt/out/mpiperf ci/test-mpiperf.sh'
 

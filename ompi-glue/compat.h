@@ -9,8 +9,10 @@
 
 #include "ompi_config.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +43,13 @@
 
 #if 4 == OMPI_MAJOR_VERSION && 1 == OMPI_MINOR_VERSION
 #include "opal/mca/pmix/pmix.h"
+#if OPAL_CUDA_SUPPORT
+#include "opal/datatype/opal_datatype_cuda.h"
+#include "opal/runtime/opal_params.h"
+#endif
 #elif 5 == OMPI_MAJOR_VERSION
+#include "opal/mca/accelerator/accelerator.h"
+#include "opal/mca/accelerator/base/base.h"
 #include "opal/mca/pmix/pmix-internal.h"
 #include "opal/mca/smsc/smsc.h"
 #else
@@ -68,6 +76,17 @@ mca_coll_base_module_t *cr_module_new(void *state);
 /* request.c: the free list of requests lives from the component's open to its close. */
 int cr_requests_open(void);
 void cr_requests_close(void);
+
+/* accelerator.c: of the component's open, whether an accelerator is active; the same again; and whether an address is one of a device's memory. */
+int cr_accelerator_open(void);
+int cr_accelerates(void);
+int cr_is_on_device(const void *at);
+
+/* Memory that is never a device's: from low to before end, and from stack on. */
+struct cr_host_memory {
+    uintptr_t low, end, stack;
+};
+__attribute__((visibility("hidden"))) extern struct cr_host_memory cr_host_memory;
 
 /* Open MPI's return codes are negative, or MPI's own: the MPI error code of either. */
 static inline int cr_mpi_code(int code)
@@ -98,6 +117,30 @@ static inline const char *cr_compat_proc_host(const opal_proc_t *proc)
     return proc->proc_hostname;
 }
 
+/* Whether an accelerator is active, and whether an address is one of its memory. */
+#if OPAL_CUDA_SUPPORT
+static inline int cr_compat_accelerates(void)
+{
+    return opal_cuda_support ? 1 : 0;
+}
+
+static inline int cr_compat_is_on_device(const void *at)
+{
+    return opal_cuda_check_bufs((char *) at, (char *) at) ? 1 : 0;
+}
+#else
+static inline int cr_compat_accelerates(void)
+{
+    return 0;
+}
+
+static inline int cr_compat_is_on_device(const void *at)
+{
+    (void) at;
+    return 0;
+}
+#endif
+
 #else
 
 #define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
@@ -116,6 +159,21 @@ static inline const char *cr_compat_comm_name(struct ompi_communicator_t *comm)
 static inline const char *cr_compat_proc_host(const opal_proc_t *proc)
 {
     return opal_get_proc_hostname(proc);
+}
+
+/* The component "null" stands for no accelerator. */
+static inline int cr_compat_accelerates(void)
+{
+    const char *const name = opal_accelerator_base_selected_component.base_version.mca_component_name;
+    return NULL != opal_accelerator.check_addr && '\0' != name[0] && 0 != strcmp(name, "null");
+}
+
+/* An error of the framework counts as no, as in Open MPI itself. */
+static inline int cr_compat_is_on_device(const void *at)
+{
+    int device = MCA_ACCELERATOR_NO_DEVICE_ID;
+    uint64_t flags = 0;
+    return opal_accelerator.check_addr(at, &device, &flags) > 0;
 }
 
 #endif

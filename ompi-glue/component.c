@@ -57,6 +57,7 @@ static int component_open(void)
 {
     _Static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "counters are registered as unsigned long long");
     opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:rust: %s", built_for);
+    (void) cr_accelerator_open();
     const int rc = cr_requests_open();
     if (OMPI_SUCCESS != rc) {
         return rc;

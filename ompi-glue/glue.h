@@ -152,6 +152,11 @@ CR_DOORS(CR_DOOR)
 #undef CR_DOOR
 int cr_call_nonblocking(void *state, const struct cr_call *call, struct ompi_request_t **request);
 int cr_call_persistent(void *state, const struct cr_call *call, struct ompi_request_t **request);
+/* The same of calls some of whose buffers lie in a device's memory: the sum of those. */
+enum cr_device { CR_SEND_ON_DEVICE = 1, CR_RECV_ON_DEVICE = 2 };
+int cr_device_blocking(void *state, const struct cr_call *call, int device);
+int cr_device_nonblocking(void *state, const struct cr_call *call, int device, struct ompi_request_t **request);
+int cr_device_persistent(void *state, const struct cr_call *call, int device, struct ompi_request_t **request);
 /* MPI_Start of a persistent request whose Rust half is op: cr_request_activate first, then post. MPI error code; with
  * one, the request counts as not started. */
 int cr_op_start(void *op);

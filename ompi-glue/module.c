@@ -39,63 +39,87 @@
 
 #define CR_NONE_PARAMETERS
 #define CR_NONE_ARGUMENTS
+#define CR_NONE_ON_HOST
+#define CR_NONE_DEVICE 0
 #define CR_NONE_FIELDS
 
 #define CR_ROOT_PARAMETERS int root,
 #define CR_ROOT_ARGUMENTS root,
+#define CR_ROOT_ON_HOST
+#define CR_ROOT_DEVICE 0
 #define CR_ROOT_FIELDS call.root = root;
 
 #define CR_BUFFER_PARAMETERS void *buf, int count, struct ompi_datatype_t *dtype,
 #define CR_BUFFER_ARGUMENTS buf, count, dtype,
+#define CR_BUFFER_ON_HOST on_host(buf)&&
+#define CR_BUFFER_DEVICE (cr_is_on_device(buf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_BUFFER_FIELDS call.recv = (struct cr_side) {CR_BUF(buf), .count = (size_t) count, .dtype = dtype};
 
 #define CR_SEND_PARAMETERS const void *sbuf, int scount, struct ompi_datatype_t *sdtype,
 #define CR_SEND_ARGUMENTS sbuf, scount, sdtype,
+#define CR_SEND_ON_HOST on_host(sbuf)&&
+#define CR_SEND_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
 #define CR_SEND_FIELDS call.send = (struct cr_side) {CR_BUF(sbuf), .count = (size_t) scount, .dtype = sdtype};
 
 #define CR_RECV_PARAMETERS void *rbuf, int rcount, struct ompi_datatype_t *rdtype,
 #define CR_RECV_ARGUMENTS rbuf, rcount, rdtype,
+#define CR_RECV_ON_HOST on_host(rbuf)&&
+#define CR_RECV_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_RECV_FIELDS call.recv = (struct cr_side) {CR_BUF(rbuf), .count = (size_t) rcount, .dtype = rdtype};
 
 #define CR_SEND_V_PARAMETERS                                                                                   \
     const void *sbuf, const cr_count *scounts, const cr_displ *sdispls, struct ompi_datatype_t *sdtype,
 #define CR_SEND_V_ARGUMENTS sbuf, scounts, sdispls, sdtype,
+#define CR_SEND_V_ON_HOST on_host(sbuf)&&
+#define CR_SEND_V_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
 #define CR_SEND_V_FIELDS                                                                                       \
     call.send = (struct cr_side) {CR_BUF(sbuf), .counts = scounts, .displs = sdispls, .dtype = sdtype};
 
 #define CR_RECV_V_PARAMETERS                                                                                   \
     void *rbuf, const cr_count *rcounts, const cr_displ *rdispls, struct ompi_datatype_t *rdtype,
 #define CR_RECV_V_ARGUMENTS rbuf, rcounts, rdispls, rdtype,
+#define CR_RECV_V_ON_HOST on_host(rbuf)&&
+#define CR_RECV_V_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_RECV_V_FIELDS                                                                                       \
     call.recv = (struct cr_side) {CR_BUF(rbuf), .counts = rcounts, .displs = rdispls, .dtype = rdtype};
 
 #define CR_SEND_W_PARAMETERS                                                                                   \
     const void *sbuf, const cr_count *scounts, const cr_displ *sdispls, struct ompi_datatype_t *const *sdtypes,
 #define CR_SEND_W_ARGUMENTS sbuf, scounts, sdispls, sdtypes,
+#define CR_SEND_W_ON_HOST on_host(sbuf)&&
+#define CR_SEND_W_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
 #define CR_SEND_W_FIELDS                                                                                       \
     call.send = (struct cr_side) {CR_BUF(sbuf), .counts = scounts, .displs = sdispls, .dtypes = sdtypes};
 
 #define CR_RECV_W_PARAMETERS                                                                                   \
     void *rbuf, const cr_count *rcounts, const cr_displ *rdispls, struct ompi_datatype_t *const *rdtypes,
 #define CR_RECV_W_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
+#define CR_RECV_W_ON_HOST on_host(rbuf)&&
+#define CR_RECV_W_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_RECV_W_FIELDS                                                                                       \
     call.recv = (struct cr_side) {CR_BUF(rbuf), .counts = rcounts, .displs = rdispls, .dtypes = rdtypes};
 
 #define CR_SEND_WIDE_PARAMETERS                                                                                \
     const void *sbuf, const cr_count *scounts, const cr_wide *sdispls, struct ompi_datatype_t *const *sdtypes,
 #define CR_SEND_WIDE_ARGUMENTS sbuf, scounts, sdispls, sdtypes,
+#define CR_SEND_WIDE_ON_HOST on_host(sbuf)&&
+#define CR_SEND_WIDE_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
 #define CR_SEND_WIDE_FIELDS                                                                                    \
     call.send = (struct cr_side) {CR_BUF(sbuf), .counts = scounts, .wide = sdispls, .dtypes = sdtypes};
 
 #define CR_RECV_WIDE_PARAMETERS                                                                                \
     void *rbuf, const cr_count *rcounts, const cr_wide *rdispls, struct ompi_datatype_t *const *rdtypes,
 #define CR_RECV_WIDE_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
+#define CR_RECV_WIDE_ON_HOST on_host(rbuf)&&
+#define CR_RECV_WIDE_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_RECV_WIDE_FIELDS                                                                                    \
     call.recv = (struct cr_side) {CR_BUF(rbuf), .counts = rcounts, .wide = rdispls, .dtypes = rdtypes};
 
 #define CR_REDUCE_PARAMETERS                                                                                   \
     const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
 #define CR_REDUCE_ARGUMENTS sbuf, rbuf, count, dtype, op,
+#define CR_REDUCE_ON_HOST on_host(rbuf)&&on_host(sbuf)&&
+#define CR_REDUCE_DEVICE CR_SEND_DEVICE | CR_RECV_DEVICE
 #define CR_REDUCE_FIELDS                                                                                       \
     call.send = (struct cr_side) {CR_BUF(sbuf), .count = (size_t) count, .dtype = dtype};                      \
     call.recv = (struct cr_side) {CR_BUF(rbuf), .count = (size_t) count, .dtype = dtype};                      \
@@ -104,6 +128,8 @@
 #define CR_REDUCE_V_PARAMETERS                                                                                 \
     const void *sbuf, void *rbuf, const cr_count *counts, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
 #define CR_REDUCE_V_ARGUMENTS sbuf, rbuf, counts, dtype, op,
+#define CR_REDUCE_V_ON_HOST on_host(rbuf)&&on_host(sbuf)&&
+#define CR_REDUCE_V_DEVICE CR_SEND_DEVICE | CR_RECV_DEVICE
 #define CR_REDUCE_V_FIELDS                                                                                     \
     call.send = (struct cr_side) {CR_BUF(sbuf), .counts = counts, .dtype = dtype};                             \
     call.recv = (struct cr_side) {CR_BUF(rbuf), .counts = counts, .dtype = dtype};                             \
@@ -141,11 +167,11 @@ OBJ_CLASS_DECLARATION(cr_module_t);
 
 /* Asks Rust at this door, and returns its answer, unless it passes: then the component below gets the arguments as they
  * came. */
-#define CR_FORWARD(door, name, KIND, a, b, c, REQUEST, ...)                                                    \
+#define CR_FORWARD(door, name, KIND, a, b, c, MORE, ...)                                                       \
     cr_module_t *self = (cr_module_t *) module;                                                                \
     struct cr_call call;                                                                                       \
     CR_EMPTY(KIND) CR_##a##_FIELDS CR_##b##_FIELDS CR_##c##_FIELDS                                             \
-    const int rc = door(self->state, &call REQUEST);                                                           \
+    const int rc = door(self->state, &call CR_MORE_##MORE);                                                   \
     if (CR_PASS != rc) {                                                                                       \
         return rc;                                                                                             \
     }                                                                                                          \
@@ -154,27 +180,64 @@ OBJ_CLASS_DECLARATION(cr_module_t);
     }                                                                                                          \
     return self->name(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__, self->name##_module)
 
-#define CR_NO_REQUEST
-#define CR_REQUEST , request
+#define CR_MORE_NOTHING
+#define CR_MORE_REQUEST , request
+#define CR_MORE_DEVICE , device
+#define CR_MORE_DEVICE_AND_REQUEST , device, request
 
-#define CR_THREE_FUNCTIONS(name, kind, a, b, c)                                                                \
-    static CR_HOT int name(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                         \
-                           struct ompi_communicator_t *comm, mca_coll_base_module_t *module)                   \
+/* Of each function another one, for modules where an accelerator is active: it finds out which buffers are a device's. Where none is active, nobody asks. */
+#define CR_FUNCTION(hot, name, kind, a, b, c, door, device_door, MORE, DEVICE_MORE, PARAMETERS, ...)           \
+    static inline __attribute__((always_inline)) int name##_on_host(                                           \
+        CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS PARAMETERS)                                \
     {                                                                                                          \
-        CR_FORWARD(cr_block_##name, name, kind, a, b, c, CR_NO_REQUEST, comm);                                 \
+        CR_FORWARD(door, name, kind, a, b, c, MORE, __VA_ARGS__);                                              \
     }                                                                                                          \
-    static int i##name(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                             \
-                       struct ompi_communicator_t *comm, ompi_request_t **request,                             \
-                       mca_coll_base_module_t *module)                                                         \
+    static hot int name(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS PARAMETERS)                \
     {                                                                                                          \
-        CR_FORWARD(cr_call_nonblocking, i##name, kind, a, b, c, CR_REQUEST, comm, request);                    \
+        return name##_on_host(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__, module);   \
     }                                                                                                          \
-    static int name##_init(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS                         \
-                           struct ompi_communicator_t *comm, struct ompi_info_t *info,                         \
-                           ompi_request_t **request, mca_coll_base_module_t *module)                           \
+    static __attribute__((noinline, cold)) int name##_asked(                                                   \
+        CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS PARAMETERS)                                \
     {                                                                                                          \
-        CR_FORWARD(cr_call_persistent, name##_init, kind, a, b, c, CR_REQUEST, comm, info, request);           \
+        const int device = CR_##a##_DEVICE | CR_##b##_DEVICE | CR_##c##_DEVICE;                                \
+        if (0 == device) {                                                                                     \
+            return name(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__, module);         \
+        }                                                                                                      \
+        CR_FORWARD(device_door, name, kind, a, b, c, DEVICE_MORE, __VA_ARGS__);                                \
+    }                                                                                                          \
+    static hot int name##_asking(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS PARAMETERS)       \
+    {                                                                                                          \
+        if (CR_##a##_ON_HOST CR_##b##_ON_HOST CR_##c##_ON_HOST 1) {                                            \
+            return name##_on_host(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__,        \
+                                  module);                                                                     \
+        }                                                                                                      \
+        return name##_asked(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__, module);     \
     }
+
+/* Whether an address is surely not a device's, or says that there is no buffer. */
+static inline __attribute__((always_inline)) int on_host(const void *buffer)
+{
+    const uintptr_t at = (uintptr_t) buffer;
+    if (at >= cr_host_memory.low) {
+        return at < cr_host_memory.end || at >= cr_host_memory.stack;
+    }
+    return MPI_IN_PLACE == buffer;
+}
+
+#define CR_COMMA ,
+#define CR_THREE_FUNCTIONS(name, kind, a, b, c)                                                                \
+    CR_FUNCTION(CR_HOT, name, kind, a, b, c, cr_block_##name, cr_device_blocking, NOTHING, DEVICE,             \
+                struct ompi_communicator_t *comm CR_COMMA mca_coll_base_module_t *module, comm)                \
+    CR_FUNCTION(, i##name, kind, a, b, c, cr_call_nonblocking, cr_device_nonblocking, REQUEST,                 \
+                DEVICE_AND_REQUEST,                                                                            \
+                struct ompi_communicator_t *comm CR_COMMA ompi_request_t **request                             \
+                    CR_COMMA mca_coll_base_module_t *module,                                                   \
+                comm, request)                                                                                 \
+    CR_FUNCTION(, name##_init, kind, a, b, c, cr_call_persistent, cr_device_persistent, REQUEST,               \
+                DEVICE_AND_REQUEST,                                                                            \
+                struct ompi_communicator_t *comm CR_COMMA struct ompi_info_t *info                             \
+                    CR_COMMA ompi_request_t **request CR_COMMA mca_coll_base_module_t *module,                 \
+                comm, info, request)
 
 CR_OPERATIONS(CR_THREE_FUNCTIONS)
 
@@ -208,11 +271,12 @@ static int disable(mca_coll_base_module_t *module, struct ompi_communicator_t *c
 
 static void construct(cr_module_t *self)
 {
+    const int asks = cr_accelerates();
     self->state = NULL;
 #define SLOT(slot, needed)                                                                                     \
     self->slot = NULL;                                                                                         \
     self->slot##_module = NULL;                                                                                \
-    self->super.coll_##slot = slot;
+    self->super.coll_##slot = asks ? slot##_asking : slot;
     CR_OPERATIONS(CR_THREE_SLOTS)
 #undef SLOT
     self->super.coll_module_enable = enable;

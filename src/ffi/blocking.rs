@@ -2,6 +2,7 @@
 
 use super::comm::Comm;
 use super::counters;
+use super::device::Device;
 use super::engine::accept;
 use super::glue::{self, cr_call};
 use super::host::take_awaited;
@@ -55,7 +56,7 @@ unsafe fn otherwise(comm: &Arc<Comm>, call: &cr_call) -> i32 {
         return code;
     }
     // SAFETY: as above.
-    unsafe { block_on_any(comm, call) }
+    unsafe { block_on_any(comm, call, Device::NONE) }
 }
 
 /// As [`block_on`], of whatever does not go by a short way. Not a part of it, whose frame would grow by this one's.
@@ -63,9 +64,9 @@ unsafe fn otherwise(comm: &Arc<Comm>, call: &cr_call) -> i32 {
 /// # Safety
 /// As for [`Call::new`](super::call::Call::new).
 #[inline(never)]
-unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call) -> i32 {
+pub unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call, device: Device) -> i32 {
     // SAFETY: by the caller's promise.
-    let mut call = match unsafe { accept(comm, call, Mode::Blocking) } {
+    let mut call = match unsafe { accept(comm, call, device, Mode::Blocking) } {
         Ok(call) => call,
         Err(code) => return code,
     };

@@ -1,11 +1,14 @@
 //! The user's buffers: datatypes as units, as packed streams, and as blocks of such streams.
 
-use super::glue::{self, cr_count, cr_displ, cr_dtype_info, cr_side, cr_wide, ompi_datatype_t};
+mod arrays;
+
+pub use arrays::{Array, Starts};
+
+use super::glue::{self, cr_count, cr_displ, cr_dtype_info, cr_side, ompi_datatype_t};
 use crate::endpoint::{Blocks, Error, Result, Span, Stream};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr;
-use std::sync::Arc;
 
 /// A datatype with what the component needs to know of it. Null: bytes.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +87,8 @@ pub struct HostStream {
     count: usize,
     buffer: *mut c_void,
     len: usize,
+    /// It lies in a device's memory, which only the convertor may access.
+    device: bool,
 }
 
 // SAFETY: an address; accesses follow the rules of the operation that owns the buffer for its duration.
@@ -94,7 +99,7 @@ unsafe impl Sync for HostStream {}
 impl HostStream {
     /// The stream of `count` elements at `buffer`.
     pub fn new(dtype: Datatype, count: usize, buffer: *mut c_void) -> HostStream {
-        HostStream { dtype, count, buffer, len: dtype.bytes(count) }
+        HostStream { dtype, count, buffer, len: dtype.bytes(count), device: false }
     }
 }
 
@@ -109,7 +114,7 @@ impl Stream for HostStream {
 
     fn direct(&self) -> Option<Span> {
         let start = self.buffer.cast::<u8>().wrapping_offset(self.dtype.info.true_lb);
-        self.dtype.is_run(self.count).then(|| Span::new(start, self.len, 1))
+        (self.dtype.is_run(self.count) && !self.device).then(|| Span::new(start, self.len, 1))
     }
 
     fn pack(&self, at: usize, to: Span) -> Result<()> {
@@ -120,58 +125,6 @@ impl Stream for HostStream {
     fn unpack(&self, at: usize, from: Span) -> Result<()> {
         // SAFETY: as in `pack`, the other way.
         check(unsafe { glue::cr_unpack(self.dtype.handle, self.count, self.buffer, at, from.ptr().cast(), from.len()) })
-    }
-}
-
-/// An array argument of a call: the user's while the call lasts, or a copy.
-#[derive(Clone, Debug)]
-pub enum Array<T> {
-    /// The user's.
-    Borrowed(*const T, usize),
-    /// A copy.
-    Owned(Arc<[T]>),
-}
-
-impl<T: Copy> Array<T> {
-    /// The elements.
-    pub fn all(&self) -> &[T] {
-        match self {
-            Array::Borrowed(_, 0) => &[],
-            // SAFETY: the user's array lasts as long as the call, and nothing that borrows it outlives that (`Side::own`).
-            Array::Borrowed(start, len) => unsafe { std::slice::from_raw_parts(*start, *len) },
-            Array::Owned(copy) => copy,
-        }
-    }
-
-    fn own(&mut self) {
-        if let Array::Borrowed(..) = self {
-            *self = Array::Owned(self.all().into());
-        }
-    }
-}
-
-/// Where blocks with datatypes of their own begin, in bytes.
-#[derive(Clone, Debug)]
-pub enum Starts {
-    /// In an array of ints.
-    Narrow(Array<cr_displ>),
-    /// In an array of addresses' differences.
-    Wide(Array<cr_wide>),
-}
-
-impl Starts {
-    fn of(&self, block: usize) -> isize {
-        match self {
-            Starts::Narrow(all) => all.all()[block] as isize,
-            Starts::Wide(all) => all.all()[block],
-        }
-    }
-
-    fn own(&mut self) {
-        match self {
-            Starts::Narrow(all) => all.own(),
-            Starts::Wide(all) => all.own(),
-        }
     }
 }
 
@@ -193,6 +146,8 @@ pub struct Side {
     pub buffer: *mut c_void,
     /// What lies in it.
     pub layout: Layout,
+    /// It lies in a device's memory: nobody reads or writes it but the convertor.
+    pub device: bool,
 }
 
 // SAFETY: addresses of the user's buffer and of Open MPI's objects; accesses follow the rules of the operation that owns the buffer
@@ -213,7 +168,7 @@ fn sum(counts: &[cr_count]) -> usize {
 impl Side {
     /// No data.
     pub const NOTHING: Side =
-        Side { buffer: ptr::null_mut(), layout: Layout::Equal { dtype: Datatype::BYTES, count: 0 } };
+        Side { buffer: ptr::null_mut(), layout: Layout::Equal { dtype: Datatype::BYTES, count: 0 }, device: false };
 
     /// Takes over what a call says, of so many blocks where it has arrays. `known`: a datatype that was asked for before, maybe the same.
     ///
@@ -239,7 +194,7 @@ impl Side {
                 Layout::Typed { dtypes: Array::Borrowed(side.dtypes, blocks), counts, starts }
             }
         };
-        Side { buffer: side.buf, layout }
+        Side { buffer: side.buf, layout, device: false }
     }
 
     /// Copies the arrays: the call may end before the operation does.
@@ -277,12 +232,13 @@ impl Side {
 
     /// All elements, of a side without blocks, as one stream.
     pub fn stream(&self) -> HostStream {
-        HostStream::new(self.dtype(), self.count(), self.buffer)
+        HostStream { device: self.device, ..HostStream::new(self.dtype(), self.count(), self.buffer) }
     }
 
     /// So many elements, so many bytes from the origin of the buffer.
     fn stream_at(&self, dtype: Datatype, count: usize, shift: isize) -> HostStream {
-        HostStream::new(dtype, count, self.buffer.cast::<u8>().wrapping_offset(shift).cast())
+        let buffer = self.buffer.cast::<u8>().wrapping_offset(shift).cast();
+        HostStream { device: self.device, ..HostStream::new(dtype, count, buffer) }
     }
 
     /// If they are one run: elements from number `before` on, so many.

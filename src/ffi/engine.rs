@@ -9,9 +9,10 @@ use super::apart::{in_place, small};
 use super::call::{Call, is_below};
 use super::comm::Comm;
 use super::counters;
+use super::device::Device;
 use super::glue::{self, CR_ERR_INTERN, CR_ERR_NO_MEM, cr_call, ompi_request_t};
 use super::guard;
-use super::identity::Ticket;
+use super::identity::{Identity, Ticket};
 use super::kind::{Kind, Mode};
 use super::operation::{self, PASS};
 use super::shared::{self, quick};
@@ -237,12 +238,15 @@ impl List {
     }
 }
 
+/// A call; `Err`: what it is answered with.
+type Accepted = std::result::Result<Call, i32>;
+
 /// Takes a call over from the shim; `Err` where it is refused, or passed to the component below.
 ///
 /// # Safety
 /// As for [`Call::new`].
 #[inline(always)]
-pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, mode: Mode) -> std::result::Result<Call, i32> {
+pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, device: Device, mode: Mode) -> Accepted {
     comm.find_sharing()?;
     if let Some(kind) = Kind::from_number(call.kind)
         && is_below(comm, kind)
@@ -251,8 +255,13 @@ pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, mode: Mode) -> std::res
         return Err(PASS);
     }
     // SAFETY: by the caller's promise.
-    unsafe { Call::new(comm, call) }
+    let mut call = unsafe { Call::new(comm, call) }?;
+    device.mark(&mut call);
+    Ok(call)
 }
+
+/// Where a request is stored.
+type Out = *mut *mut ompi_request_t;
 
 /// Starts a nonblocking operation; stores its request.
 ///
@@ -263,7 +272,7 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     match unsafe { quick::start(comm, call, request) } {
         Some(code) => code,
         // SAFETY: as above.
-        None => unsafe { start_any(comm, call, request) },
+        None => unsafe { start_any(comm, call, Device::NONE, request) },
     }
 }
 
@@ -272,9 +281,9 @@ pub unsafe fn start(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
 /// # Safety
 /// As for [`start`].
 #[inline(never)]
-unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
+pub unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, device: Device, request: Out) -> i32 {
     // SAFETY: by the caller's promise.
-    let mut call = match unsafe { accept(comm, call, Mode::Nonblocking) } {
+    let mut call = match unsafe { accept(comm, call, device, Mode::Nonblocking) } {
         Ok(call) => call,
         Err(code) => return code,
     };
@@ -313,16 +322,6 @@ unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_re
     // SAFETY: by the caller's promise.
     unsafe { *request = made };
     0
-}
-
-/// What tells an operation's messages from others'.
-#[derive(Clone, Copy)]
-pub(super) struct Identity {
-    pub ticket: Option<Ticket>,
-    /// Where it may go through shared memory.
-    pub slot: Option<Slot>,
-    pub first_tag: i32,
-    pub synchronise: bool,
 }
 
 /// Makes the future, polls it once (which posts its first messages), and leaves the rest to the progress engine. Without an identity

@@ -1,6 +1,7 @@
 //! What the shim calls. Each entry is behind the panic guard.
 
 use super::comm::{self, Comm};
+use super::device::Device;
 use super::glue::{
     CR_ERR_OTHER, cr_call, cr_comm_is_inter, cr_comm_is_world, cr_comm_name, cr_comm_size, cr_counter, cr_param,
 };
@@ -236,6 +237,46 @@ doors! {
     cr_block_scatterv: Scatterv by scatterv,
 }
 
+/// A blocking collective with buffers in a device's memory.
+///
+/// # Safety
+/// As for [`cr_block_bcast`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_device_blocking(state: *mut c_void, call: *const cr_call, device: i32) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { with_comm(state, |comm| blocking::block_on_any(comm, &*call, Device::from(device))) }
+}
+
+/// A nonblocking collective with buffers in a device's memory.
+///
+/// # Safety
+/// As for [`cr_call_nonblocking`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_device_nonblocking(
+    state: *mut c_void,
+    call: *const cr_call,
+    device: i32,
+    request: *mut *mut ompi_request_t,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { with_comm(state, |comm| engine::start_any(comm, &*call, Device::from(device), request)) }
+}
+
+/// A persistent collective with buffers in a device's memory is initialised.
+///
+/// # Safety
+/// As for [`cr_call_persistent`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cr_device_persistent(
+    state: *mut c_void,
+    call: *const cr_call,
+    device: i32,
+    request: *mut *mut ompi_request_t,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { with_comm(state, |comm| persistent::init(comm, &*call, Device::from(device), request)) }
+}
+
 /// A nonblocking collective.
 ///
 /// # Safety
@@ -261,7 +302,7 @@ pub unsafe extern "C" fn cr_call_persistent(
     request: *mut *mut ompi_request_t,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    unsafe { with_comm(state, |comm| persistent::init(comm, &*call, request)) }
+    unsafe { with_comm(state, |comm| persistent::init(comm, &*call, Device::NONE, request)) }
 }
 
 /// A persistent collective is started.

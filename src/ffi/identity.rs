@@ -24,7 +24,7 @@ use super::data::Datatype;
 use super::glue::{self, CR_ERR_OTHER};
 use super::host::HostEndpoint;
 use super::kind::Kind;
-use super::team::PERSISTENT;
+use super::team::{PERSISTENT, Slot};
 use super::{operation, startup};
 use crate::endpoint::{Endpoint, MAX_LANES, PHASES, Result, Span, Tag, TempBuffer};
 use crate::params::Config;
@@ -36,6 +36,16 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
+
+/// What tells an operation's messages from others'.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    pub ticket: Option<Ticket>,
+    /// Where it may go through shared memory.
+    pub slot: Option<Slot>,
+    pub first_tag: i32,
+    pub synchronise: bool,
+}
 
 /// Tags of one operation.
 const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;

@@ -6,6 +6,7 @@
 //! * [`comm`]: the Rust half of a module: hierarchies, identities of operations, flow control;
 //! * the tags of operations ([`identity`]);
 //! * [`host`]: the endpoint over Open MPI's point-to-point layer; [`data`]: the user's buffers;
+//! * [`device`]: buffers in a device's memory;
 //! * [`call`]: a call's arguments and what all ranks know of them; [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
 //! * [`apart`]: futures in memory of their own;
 //! * [`smsc`]: Open MPI's means to read other processes' memory;
@@ -24,6 +25,7 @@ mod call;
 mod comm;
 mod counters;
 mod data;
+mod device;
 mod engine;
 mod exports;
 mod flat;

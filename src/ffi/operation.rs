@@ -3,7 +3,8 @@
 use super::apart::apart;
 use super::call::Call;
 use super::comm::Comm;
-use super::data::{Datatype, HostStream, Side};
+use super::data::{Datatype, Side};
+use super::device;
 use super::flat;
 use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_ERR_TRUNCATE, CR_PASS};
 use super::host::HostEndpoint;
@@ -59,6 +60,9 @@ pub async fn run(
     first_tag: Option<i32>,
     mut synchronise: bool,
 ) -> Result<()> {
+    if device::must_stage(call) {
+        return apart(|| device::staged(comm, call, slot, first_tag, synchronise)).await;
+    }
     let mut part = None;
     match slot {
         None => {}
@@ -167,7 +171,7 @@ pub(super) fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount:
 async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
     let config = comm.config();
     let plan = comm.plan(Kind::Bcast, Along::over(node.is_some()), false, Some(call.root)).map_err(Error::Mpi)?;
-    let stream = HostStream::new(call.units(), call.count(), needed(&call.receive)?.buffer);
+    let stream = needed(&call.receive)?.stream();
     let bytes = stream.len();
     let segment =
         segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape, true).min(config.max_message);

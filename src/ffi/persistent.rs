@@ -3,9 +3,10 @@
 
 use super::call::{Call, Retained};
 use super::comm::{self, Comm};
-use super::engine::{Identity, accept, launch};
+use super::device::Device;
+use super::engine::{accept, launch};
 use super::glue::{self, CR_ERR_NO_MEM, CR_ERR_REQUEST, cr_call, ompi_request_t};
-use super::identity::Kept;
+use super::identity::{Identity, Kept};
 use super::kind::Mode;
 use super::team::Slot;
 use super::{counters, shared, startup};
@@ -33,9 +34,9 @@ pub struct Persistent {
 ///
 /// # Safety
 /// As for [`start`](super::engine::start); the buffers stay the user's between starts.
-pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, request: *mut *mut ompi_request_t) -> i32 {
+pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, device: Device, request: *mut *mut ompi_request_t) -> i32 {
     // SAFETY: by the caller's promise.
-    let mut call = match unsafe { accept(comm, call, Mode::Persistent) } {
+    let mut call = match unsafe { accept(comm, call, device, Mode::Persistent) } {
         Ok(call) => call,
         Err(code) => return code,
     };

@@ -11,9 +11,12 @@
  *   --ops LIST       names in small letters
  *   --most BYTES     the largest size (default 16 MiB)
  *   --secret WHOSE   buffers of odd ranks, or of all, in memory that the system shows to no other process (memfd_secret(2))
+ *   --device WHOSE  buffers of odd ranks, or of all, in the memory of the stand-in for an accelerator (tests/accelerator), which must be active
+ *   --sides SIDES   of those, the send buffer, the receive buffer, or both (default)
  *   --fragment BYTES, --depth N, --sets N    as the parameters have them (default 16384, 4 fragments of a set, 2 sets)
  */
 #include "harness.h"
+#include "../accelerator/standin.h"
 #include <errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -85,6 +88,7 @@ struct side {
     size_t span;
     unsigned char *image, *expected;
     size_t room;
+    int on_device;
 };
 static struct side send, recv;
 static uint64_t seed, salt;
@@ -214,6 +218,27 @@ static void choose_memory(const char *whose)
     give_back(p, 1);
 }
 
+/* Each side has a half of the device's memory. */
+static unsigned char *image_of(struct side *s)
+{
+    if (!s->on_device)
+        return get(s->room);
+    return s->room > STANDIN_BYTES / 4 ? NULL : (unsigned char *)STANDIN_HOST + (s == &recv ? STANDIN_BYTES / 4 : 0);
+}
+
+/* What the program passes for an address in an image. */
+static unsigned char *given(const struct side *s)
+{
+    return s->image + GUARD - (s->on_device ? STANDIN_HOST - STANDIN_DEVICE : 0);
+}
+
+static void choose_device(const char *whose, const char *sides)
+{
+    int mine = !strcmp(whose, "all") || (!strcmp(whose, "odd") && test_rank % 2) || (!strcmp(whose, "even") && test_rank % 2 == 0);
+    send.on_device = mine && strcmp(sides, "recv");
+    recv.on_device = mine && strcmp(sides, "send");
+}
+
 /* Lays out blocks; irregular ones with displacements lie apart, and backwards at odd ranks. */
 static void lay_out(struct side *s, struct type type, int blocks, int apart)
 {
@@ -230,10 +255,11 @@ static void lay_out(struct side *s, struct type type, int blocks, int apart)
     }
     s->span = at * type.extent;
     if (2 * GUARD + s->span > s->room) {
-        give_back(s->image, s->room);
+        if (!s->on_device)
+            give_back(s->image, s->room);
         free(s->expected);
         s->room = 2 * GUARD + s->span + s->span / 2;
-        s->image = get(s->room);
+        s->image = image_of(s);
         s->expected = aligned_alloc(64, (s->room + 63) / 64 * 64);
         if (!s->image || !s->expected) {
             fail("no memory for %zu bytes", s->room);
@@ -341,8 +367,8 @@ static int judge(const struct kase *k, char *text, size_t room)
 static int call(const struct kase *k, MPI_Request *request)
 {
     int in_place = replaces(k), root = k->root;
-    const void *s = in_place && !is(k, FROM_ROOT) ? MPI_IN_PLACE : sends(k) ? send.image + GUARD : NULL;
-    void *r = in_place && is(k, FROM_ROOT) ? MPI_IN_PLACE : receives(k) ? recv.image + GUARD : NULL;
+    const void *s = in_place && !is(k, FROM_ROOT) ? MPI_IN_PLACE : sends(k) ? given(&send) : NULL;
+    void *r = in_place && is(k, FROM_ROOT) ? MPI_IN_PLACE : receives(k) ? given(&recv) : NULL;
     int sn = send.counts[0], rn = recv.counts[0];
     MPI_Datatype st = send.type.handle, rt = recv.type.handle;
     const int *sc = send.counts, *sd = send.displs, *so = send.offsets, *rc = recv.counts, *rd = recv.displs, *ro = recv.offsets;
@@ -354,7 +380,7 @@ static int call(const struct kase *k, MPI_Request *request)
     case ALLTOALL: return THREE(Alltoall, alltoall, s, sn, st, r, rn, rt);
     case ALLTOALLV: return THREE(Alltoallv, alltoallv, s, sc, sd, st, r, rc, rd, rt);
     case ALLTOALLW: return THREE(Alltoallw, alltoallw, s, sc, so, send.handles, r, rc, ro, recv.handles);
-    case BCAST: return THREE(Bcast, bcast, recv.image + GUARD, rn, rt, root);
+    case BCAST: return THREE(Bcast, bcast, given(&recv), rn, rt, root);
     case EXSCAN: return THREE(Exscan, exscan, s, r, rn, rt, op);
     case GATHER: return THREE(Gather, gather, s, sn, st, r, rn, rt, root);
     case GATHERV: return THREE(Gatherv, gatherv, s, sn, st, r, rc, rd, rt, root);
@@ -448,6 +474,7 @@ int main(int argc, char **argv)
     const char *ops = option_text(argc, argv, "--ops", "all");
     seed = (uint64_t)option_number(argc, argv, "--seed", 1);
     choose_memory(option_text(argc, argv, "--secret", "none"));
+    choose_device(option_text(argc, argv, "--device", "none"), option_text(argc, argv, "--sides", "both"));
     make_types();
     int count = find_sizes(sizes, (size_t)option_number(argc, argv, "--fragment", 16384), (size_t)option_number(argc, argv, "--depth", 4),
                            (size_t)option_number(argc, argv, "--sets", 2), (size_t)option_number(argc, argv, "--most", 16 << 20));

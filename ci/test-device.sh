@@ -1,0 +1,91 @@
+#!/bin/bash
+# Device memory: runs operations on buffers in the memory of a stand-in for an accelerator (tests/accelerator), which the CPU cannot access, with Open
+# MPI 5.0. Device buffers on no, some and all ranks, on the send side, the receive side or both; 22 operations in three modes; np 2 and 4.
+#
+#   ci/test-device.sh --dso FOLDER [--quick | --full]     with mpicc and mpiexec of Open MPI 5.0 (ci/test-ompi5.sh calls it in Debian 13)
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+full=0 dso=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --dso) dso=$(cd "$2" && pwd) && shift || exit 1 ;;
+    --quick) ;;
+    --full) full=1 ;;
+    *)
+        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        exit 2
+        ;;
+    esac
+    shift
+done
+[ -n "$dso" ] || exec "$0" --help
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
+eval "$variables"
+pmix=$(pkg-config --cflags-only-I pmix 2>/dev/null || true)
+# shellcheck disable=SC2086 # one word for each flag
+mpicc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -mcx16 -Wall -Wextra -Werror $pmix \
+    "-I/usr/lib/$(gcc -print-multiarch)/pmix2/include" -idirafter ompi-glue/compat -o "$scratch/mca_accelerator_standin.so" \
+    tests/accelerator/standin.c || exit 1
+for source in tests/mpi/sizes.c tests/accelerator/device.c; do
+    mpicc -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$(basename "$source" .c)" "$source" -lm -lpthread || exit 1
+done
+export OMPI_MCA_mca_base_component_path=$scratch:$OMPI_MCA_mca_base_component_path
+
+passed=0 failed=0
+
+# job NP SETTINGS PROGRAM ARGUMENT...: the program must find everything right, and the component must have handled calls at every rank.
+job() {
+    local np=$1 settings=$2 program=$3 word problem="" code=0
+    shift 3
+    local environment=(OMPI_MCA_accelerator=standin OMPI_MCA_coll_rust_report=1)
+    for word in $settings; do
+        environment+=("OMPI_MCA_coll_rust_$word")
+    done
+    env "${environment[@]}" timeout -k 5 300 mpiexec --oversubscribe --mca mpi_yield_when_idle 1 --mca btl self,sm -n "$np" \
+        "$scratch/$program" "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+    if [ $code != 0 ]; then
+        problem="exit code $code"
+    elif ! grep -qE "^$program: [1-9][0-9]* passed, 0 failed" "$scratch/out"; then
+        problem="no good closing line"
+    elif [ "$(grep -cE 'coll_rust report:.* (allreduce|barrier) handled=[1-9]' "$scratch/err")" -lt "$np" ]; then
+        problem="the component did not run"
+    fi
+    if [ -z "$problem" ]; then
+        passed=$((passed + 1))
+        echo "ok      $program $* np=$np $settings ($(tail -n 1 "$scratch/out"))"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $program $* np=$np $settings: $problem"
+        grep -hE 'FAILED| hangs in| crashes in|coll/rust|panicked' "$scratch/out" "$scratch/err" | grep -v 'coll_rust report' | head -n 12 | sed 's/^/        /'
+    fi
+}
+
+# Through shared memory, read from other processes where that is possible, and by messages alone.
+messages="shm_limit=0"
+if [ $full = 0 ]; then
+    job 2 "" device --device odd
+    job 4 "" device --device odd --sides recv
+    job 4 "$messages" device --device all
+    job 2 "" sizes --device odd --sample 24 --most 300000
+    job 2 "zero_copy_min=1" sizes --device all --sides send --sample 48 --most 1100000
+    job 4 "zero_copy_min=1" sizes --device even --sides both --sample 160 --most 1100000
+    job 4 "$messages" sizes --device odd --sides recv --sample 160 --most 300000
+else
+    for np in 2 4; do
+        for settings in "" "zero_copy_min=1" "zero_copy=off" "$messages" "levels=numa,socket,node allreduce_algorithm=shm"; do
+            for whose in none odd even all; do
+                for sides in both send recv; do
+                    [ "$whose $sides" = "none $sides" ] && [ $sides != both ] && continue
+                    job $np "$settings" device --device $whose --sides $sides
+                    job $np "$settings" sizes --device $whose --sides $sides --sample $((np * np * 4)) --most 4200000
+                done
+            done
+        done
+    done
+fi
+echo "test-device: $passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,203 @@
+/*
+ * A stand-in for an accelerator: a component of Open MPI 5.0's framework `accelerator` whose "device memory" is memory that the CPU may not access where
+ * programs have it (PROT_NONE: a plain load or store is a SIGSEGV, and no other process reads it), and that the component reaches by a second mapping.
+ * So any copy that does not go by the accelerator is seen at once.
+ */
+#define _GNU_SOURCE
+#include "opal_config.h"
+
+#include "opal/constants.h"
+#include "opal/mca/accelerator/accelerator.h"
+#include "opal/mca/base/base.h"
+#include "opal/mca/mca.h"
+
+#include "standin.h"
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static _Atomic size_t taken; /* from the end, by mem_alloc */
+
+static int on_device(const void *at)
+{
+    return (uintptr_t) at - STANDIN_DEVICE < STANDIN_BYTES;
+}
+
+/* Where the CPU finds it. */
+static void *reachable(const void *at)
+{
+    return on_device(at) ? (char *) at + (STANDIN_HOST - STANDIN_DEVICE) : (void *) at;
+}
+
+static int check_addr(const void *addr, int *dev_id, uint64_t *flags)
+{
+    *flags = 0;
+    if (!on_device(addr)) {
+        return 0;
+    }
+    *dev_id = 0;
+    return 1;
+}
+
+static int mem_copy(int to_device, int from_device, void *to, const void *from, size_t size,
+                    opal_accelerator_transfer_type_t type)
+{
+    (void) to_device, (void) from_device, (void) type;
+    memcpy(reachable(to), reachable(from), size);
+    return OPAL_SUCCESS;
+}
+
+static int mem_move(int to_device, int from_device, void *to, const void *from, size_t size,
+                    opal_accelerator_transfer_type_t type)
+{
+    (void) to_device, (void) from_device, (void) type;
+    memmove(reachable(to), reachable(from), size);
+    return OPAL_SUCCESS;
+}
+
+/* Streams do everything at once, so every event has come when it is recorded. */
+static int mem_copy_async(int to_device, int from_device, void *to, const void *from, size_t size,
+                          opal_accelerator_stream_t *stream, opal_accelerator_transfer_type_t type)
+{
+    (void) stream;
+    return mem_copy(to_device, from_device, to, from, size, type);
+}
+
+static int create_stream(int device, opal_accelerator_stream_t **stream)
+{
+    (void) device;
+    *stream = OBJ_NEW(opal_accelerator_stream_t);
+    return NULL == *stream ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
+}
+
+static int create_event(int device, opal_accelerator_event_t **event)
+{
+    (void) device;
+    *event = OBJ_NEW(opal_accelerator_event_t);
+    return NULL == *event ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
+}
+
+static int record_event(int device, opal_accelerator_event_t *event, opal_accelerator_stream_t *stream)
+{
+    (void) device, (void) event, (void) stream;
+    return OPAL_SUCCESS;
+}
+
+static int query_event(int device, opal_accelerator_event_t *event)
+{
+    (void) device, (void) event;
+    return OPAL_SUCCESS;
+}
+
+static int mem_alloc(int device, void **at, size_t size)
+{
+    (void) device;
+    const size_t end = atomic_fetch_add(&taken, (size + 4095) / 4096 * 4096) + (size + 4095) / 4096 * 4096;
+    if (end > STANDIN_BYTES / 2) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    *at = (void *) (STANDIN_DEVICE + STANDIN_BYTES - end);
+    return OPAL_SUCCESS;
+}
+
+static int mem_release(int device, void *at)
+{
+    (void) device, (void) at;
+    return OPAL_SUCCESS;
+}
+
+static int get_address_range(int device, const void *at, void **base, size_t *size)
+{
+    (void) device, (void) at;
+    *base = (void *) STANDIN_DEVICE;
+    *size = STANDIN_BYTES;
+    return OPAL_SUCCESS;
+}
+
+static int host_register(int device, void *at, size_t size)
+{
+    (void) device, (void) at, (void) size;
+    return OPAL_SUCCESS;
+}
+
+static int host_unregister(int device, void *at)
+{
+    (void) device, (void) at;
+    return OPAL_SUCCESS;
+}
+
+static int get_device(int *device)
+{
+    *device = 0;
+    return OPAL_SUCCESS;
+}
+
+static int get_device_pci_attr(int device, opal_accelerator_pci_attr_t *attributes)
+{
+    (void) device, (void) attributes;
+    return OPAL_ERR_NOT_SUPPORTED;
+}
+
+static int device_can_access_peer(int *access, int one, int other)
+{
+    *access = one == other;
+    return OPAL_SUCCESS;
+}
+
+static int get_buffer_id(int device, const void *at, opal_accelerator_buffer_id_t *id)
+{
+    (void) device, (void) at;
+    *id = 0;
+    return OPAL_SUCCESS;
+}
+
+static opal_accelerator_base_module_t module = {
+    .check_addr = check_addr,
+    .create_stream = create_stream,
+    .create_event = create_event,
+    .record_event = record_event,
+    .query_event = query_event,
+    .mem_copy_async = mem_copy_async,
+    .mem_copy = mem_copy,
+    .mem_move = mem_move,
+    .mem_alloc = mem_alloc,
+    .mem_release = mem_release,
+    .get_address_range = get_address_range,
+    .host_register = host_register,
+    .host_unregister = host_unregister,
+    .get_device = get_device,
+    .get_device_pci_attr = get_device_pci_attr,
+    .device_can_access_peer = device_can_access_peer,
+    .get_buffer_id = get_buffer_id,
+};
+
+static opal_accelerator_base_module_t *init(void)
+{
+    const int file = memfd_create("standin", MFD_CLOEXEC);
+    if (file < 0 || 0 != ftruncate(file, STANDIN_BYTES)) {
+        return NULL;
+    }
+    void *const device = mmap((void *) STANDIN_DEVICE, STANDIN_BYTES, PROT_NONE, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
+    void *const host =
+        mmap((void *) STANDIN_HOST, STANDIN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
+    close(file);
+    return (void *) STANDIN_DEVICE == device && (void *) STANDIN_HOST == host ? &module : NULL;
+}
+
+static void finalize(opal_accelerator_base_module_t *unused)
+{
+    (void) unused;
+}
+
+__attribute__((visibility("default"))) opal_accelerator_base_component_t mca_accelerator_standin_component = {
+    .base_version =
+        {
+            OPAL_ACCELERATOR_BASE_VERSION_1_0_0,
+            .mca_component_name = "standin",
+            MCA_BASE_MAKE_VERSION(component, OPAL_MAJOR_VERSION, OPAL_MINOR_VERSION, OPAL_RELEASE_VERSION),
+        },
+    .base_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
+    .accelerator_init = init,
+    .accelerator_finalize = finalize,
+};
