@@ -50,8 +50,12 @@ for source in tests/mpi/*.c; do
 done
 
 btl=self,vader
+several=() # in front of a launcher that starts several programs, "-n 1 one : -n 2 other"
 case $("$mpiexec" --version 2>/dev/null | head -n 1) in
-*" 5."*) btl=self,sm ;;
+*" 5."*)
+    btl=self,sm
+    several=("$PWD/tests/mpi/several.sh")
+    ;;
 esac
 
 # ---------------------------------------------------------------- one job
