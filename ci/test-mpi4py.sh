@@ -77,7 +77,7 @@ sources=$cache/mpi4py-$version-sources-cp${python/./}
 if [ ! -e "$sources/complete" ]; then
     mkdir -p "$sources"
     "${pip[@]}" download --no-deps --no-binary=mpi4py -d "$sources" "mpi4py==$version" &&
-        "${pip[@]}" download --only-binary=:all: -d "$sources" --implementation cp --python-version "$python" numpy setuptools build &&
+        "${pip[@]}" download --only-binary=:all: -d "$sources" --implementation cp --python-version "$python" numpy setuptools build cython &&
         touch "$sources/complete" || { echo "test-mpi4py: mpi4py cannot be fetched" >&2; exit 1; }
 fi
 [ -z "$download" ] || exit 0

@@ -22,7 +22,7 @@ check() {
 check demo 200 'for np in 2 4; do ci/demo.sh --smoke --np $np --dso /mnt/out || exit 1; done'
 # Of its jobs, the short form has those that take little, among them those that read other processes' memory by smsc.
 check mpi 900 'ci/test-mpi.sh --quick --dso /mnt/out --only "np=[24] |^(retain|doors|flow) "' 'ci/test-mpi.sh --quick --dso /mnt/out'
-check matrix 600 'ci/test-matrix.sh --dso /mnt/out --only " np=[34] real"' 'ci/test-matrix.sh --dso /mnt/out'
+check matrix 600 'ci/test-matrix.sh --dso /mnt/out --only "seed [0-2] np=[34] real"' 'ci/test-matrix.sh --dso /mnt/out'
 check nodes 600 'ci/test-nodes.sh --dso /mnt/out --only "^(Within the nodes|Blocks within the nodes|Results, network file|Neighbours, in bundles) [0-9]|killed rank"' \
     'ci/test-nodes.sh --dso /mnt/out'
 # Those in which Open MPI or its launcher has a part; the parameters are the same code with both.
