@@ -136,7 +136,7 @@ case $("$("$mpicc" --showme:command | cut -d' ' -f1)" -dumpmachine) in
 x86_64-*) flags+=(-mcx16) ;;
 esac
 objects=()
-for source in accelerator component datatype module request services smsc; do
+for source in accelerator component datatype messages module params request services smsc; do
     # shellcheck disable=SC2086 # CFLAGS is a list
     "$mpicc" "${flags[@]}" ${CFLAGS:-} "${includes[@]}" "${after[@]}" -c "$glue/$source.c" -o "$scratch/$source.o" >&2 \
         || die "$source.c does not compile against Open MPI $version"
@@ -165,6 +165,8 @@ mkdir -p "$out"
 # In one step: a job that is running keeps the old file.
 cp "$scratch/mca_coll_rust.so" "$out/.mca_coll_rust.so.$$"
 mv -f "$out/.mca_coll_rust.so.$$" "$out/mca_coll_rust.so"
+# The component looks for its messages beside itself.
+cp "$glue/help-coll-rust.txt" "$out/help-coll-rust.txt"
 say "built $out/mca_coll_rust.so"
 
 if [ -n "${COLL_RUST_STATICLIB:-}${COLL_RUST_SKIP_MPIPERF:-}" ]; then

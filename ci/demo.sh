@@ -45,7 +45,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_
 
 paths=$(COLL_RUST_OUT=$dso MPIEXEC=$mpiexec ci/env.sh)
 eval "$paths"
-export OMPI_MCA_coll_rust_report=1
+export OMPI_MCA_coll_rust_report=ranks
 [ ${#smoke[@]} -gt 0 ] || export OMPI_MCA_coll_rust_show=hierarchy
 
 echo "demo: $np processes on $(nproc) processors"

@@ -89,7 +89,7 @@ job() {
         [ -z "$settings" ] || return 0
         set -- "$@" --stock
     fi
-    environment+=(OMPI_MCA_coll_rust_report=1)
+    environment+=(OMPI_MCA_coll_rust_report=ranks)
     for word in $settings; do
         case $word in
         max_tag=* | max_message=*) environment+=("COLL_RUST_TEST_$(tr a-z A-Z <<<"${word%%=*}")=${word#*=}") ;;

@@ -85,14 +85,8 @@ refuse() {
         shift
     done
     shift
-    # Ranks wait for each other's abort before they say the same, but not for ever: that it comes too late now and then is no failure.
-    for _ in 1 2 3; do
-        touch "$scratch/before"
-        code=0
-        env "${environment[@]}" timeout -k 5 40 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
-        [ "$(grep -cE -- "$pattern" "$scratch/err")" -gt 1 ] || break
-        rm -rf "${TMPDIR:?}"/*
-    done
+    touch "$scratch/before"
+    env "${environment[@]}" timeout -k 5 40 "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
     verdict "$name" $code "$pattern"
     once "$name" "$pattern"
 }
@@ -141,7 +135,7 @@ count() {
 
 touch "$scratch/before"
 code=0
-timeout -k 5 60 env OMPI_MCA_coll_rust_report=1 "${mpirun[@]}" -n 2 "$scratch/hello" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+timeout -k 5 60 env OMPI_MCA_coll_rust_report=ranks "${mpirun[@]}" -n 2 "$scratch/hello" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
 if [ $code = 0 ] && grep -q 'coll_rust report.*allreduce handled=[1-9]' "$scratch/err" && [ -z "$(leftovers)" ]; then
     passed=$((passed + 1))
     echo "ok      a good job runs with the component and leaves nothing"
@@ -154,11 +148,11 @@ fi
 
 # ---------------------------------------------------------------- parameters
 
-# As ompi_info lists them; three of them are Open MPI's own version numbers.
+# As ompi_info lists them; three of them are Open MPI's own version numbers, and some are earlier names.
 info=$(dirname "$(command -v "$mpiexec")")/ompi_info
 [ -x "$info" ] || info=ompi_info
-mapfile -t parameters < <("$info" --param coll rust --level 9 --parsable | sed -n 's/^mca:coll:rust:param:\(coll_rust_[a-z0-9_]*\):value:.*/\1/p' |
-    grep -v '_version$' | sort -u)
+"$info" --param coll rust --level 9 --parsable >"$scratch/info"
+mapfile -t parameters < <(sed -n 's/^mca:coll:rust:param:\(coll_rust_[a-z0-9_]*\):deprecated:no$/\1/p' "$scratch/info" | grep -v '_version$' | sort -u)
 if [ ${#parameters[@]} -lt 15 ]; then
     failed=$((failed + 1))
     echo "FAILED  ompi_info lists ${#parameters[@]} parameters"
@@ -166,6 +160,49 @@ fi
 for parameter in "${parameters[@]}"; do
     refuse "wrong value of $parameter" "$parameter.*12abc" "OMPI_MCA_$parameter=12abc" -- "${mpirun[@]}" -n 2 "$scratch/hello"
 done
+# Each has its type, and those with words have them.
+while read -r what; do
+    wanted "ompi_info: $what" || continue
+    if grep -qxF "mca:coll:rust:param:coll_rust_$what" "$scratch/info"; then
+        passed=$((passed + 1))
+        echo "ok      ompi_info: $what"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  ompi_info: no $what"
+    fi
+done <<INFO
+window:type:int
+window:value:8
+bcast_algorithm:type:string
+reproducible:type:bool
+strict:type:bool
+shm_node_limit:type:size_t
+shm_zero_copy_min:type:size_t
+shm_zero_copy_min:value:unset
+shm_zero_copy_min:synonym:name:coll_rust_zero_copy_min
+shm_sets:type:int
+shm_sets:value:auto
+shm_wait:type:int
+shm_wait:value:auto
+shm_wait:enumerator:value:0:auto
+shm_wait:enumerator:value:2:yield
+shm_zero_copy:enumerator:value:3:off
+wait:synonym_of:name:coll_rust_shm_wait
+wait:deprecated:yes
+INFO
+# What users write reaches the tools as MCA's types have it.
+if wanted "ompi_info: values as typed"; then
+    OMPI_MCA_coll_rust_shm_zero_copy_min=64k OMPI_MCA_coll_rust_wait=block OMPI_MCA_coll_rust_shm_sets=auto OMPI_MCA_coll_rust_shm_fragments=16 \
+        "$info" --param coll rust --level 9 --parsable 2>/dev/null | grep -E '(zero_copy_min|shm_wait|sets|fragments):value:' >"$scratch/out"
+    if [ "$(grep -cE 'shm_zero_copy_min:value:65536|shm_wait:value:block|sets:value:auto|fragments:value:16' "$scratch/out")" = 4 ]; then
+        passed=$((passed + 1))
+        echo "ok      ompi_info: values as typed"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  ompi_info: values as typed"
+        sed 's/^/        /' "$scratch/out"
+    fi
+fi
 if wanted "ompi_info lists a wrong value"; then
     if OMPI_MCA_coll_rust_levels=12abc "$info" --param coll rust --level 9 >"$scratch/out" 2>&1 && grep -q 12abc "$scratch/out"; then
         passed=$((passed + 1))
@@ -182,9 +219,77 @@ refuse "wrong value in a list per level" 'coll_rust_bcast_algorithm.*ring' OMPI_
     "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "wrong radix" 'coll_rust_bcast_algorithm.*knomial/1' OMPI_MCA_coll_rust_bcast_algorithm=knomial/1 -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "window out of range" 'coll_rust_window.*99' OMPI_MCA_coll_rust_window=99 -- "${mpirun[@]}" -n 2 "$scratch/hello"
-refuse "unknown key in the environment" 'coll_rust_bcast_algoritm.*coll_rust_bcast_algorithm' OMPI_MCA_coll_rust_bcast_algoritm=flat -- \
+# The runtime shows one message of several alike.
+survive "earlier names" 'coll_rust_wait' OMPI_MCA_coll_rust_wait=yield OMPI_MCA_coll_rust_shm_limit=1m OMPI_MCA_coll_rust_bcast_algorithm=below -- \
     "${mpirun[@]}" -n 2 "$scratch/hello"
-refuse "unknown key by --mca" 'coll_rust_widnow' -- "${mpirun[@]}" --mca coll_rust_widnow 2 -n 2 "$scratch/hello"
+refuse "wrong value of an earlier name" 'coll_rust_shm_zero_copy = "12abc"' OMPI_MCA_coll_rust_zero_copy=12abc -- "${mpirun[@]}" -n 2 "$scratch/hello"
+refuse "a number too large for an int" 'coll_rust_window = "99999999999"' OMPI_MCA_coll_rust_window=99999999999 -- "${mpirun[@]}" -n 2 "$scratch/hello"
+
+# A name that does not exist is a warning, or an error: in the environment, on the command line, in files of parameters.
+unknown='no parameter coll_rust_widnow,.*mean coll_rust_window'
+mkdir -p "$scratch/home/.openmpi"
+printf 'coll_rust_widnow = 2\n' >"$scratch/unknown.conf"
+cp "$scratch/unknown.conf" "$scratch/home/.openmpi/mca-params.conf"
+cp "$scratch/unknown.conf" "$scratch/tune.conf"
+while IFS='|' read -r where setting option; do
+    for strict in 0 1; do
+        # shellcheck disable=SC2206 # options are words
+        settings=(OMPI_MCA_coll_rust_strict=$strict ${setting:+"$setting"}) options=($option)
+        case $strict in
+        0)
+            survive "unknown name in $where" "$unknown" "${settings[@]}" -- "${mpirun[@]}" "${options[@]}" -n 2 "$scratch/hello"
+            ;;
+        1)
+            refuse "unknown name in $where, strict" "$unknown" "${settings[@]}" -- "${mpirun[@]}" "${options[@]}" -n 2 "$scratch/hello"
+            ;;
+        esac
+    done
+done <<WHERE
+the environment|OMPI_MCA_coll_rust_widnow=2|
+the command line||--mca coll_rust_widnow 2
+a file of mca_base_param_files|OMPI_MCA_mca_base_param_files=$scratch/unknown.conf|
+the user's file|HOME=$scratch/home|
+a file for --tune||--tune $scratch/tune.conf
+WHERE
+printf '# a comment\ncoll_rust_window = 12abc\n' >"$scratch/wrong.conf"
+# A launcher that reads the files itself hands their values on in the environment.
+refuse "wrong value in a file" 'coll_rust_window = "12abc" .*(wrong.conf, line 2|in the environment)' \
+    "OMPI_MCA_mca_base_param_files=$scratch/wrong.conf" -- "${mpirun[@]}" -n 2 "$scratch/hello"
+
+# ---------------------------------------------------------------- messages
+
+survive "coll_base_verbose" 'coll:rust: rank 1 of 2 in .*selected' -- "${mpirun[@]}" --mca coll_base_verbose 10 -n 2 "$scratch/hello"
+if wanted "messages without their file"; then
+    mkdir -p "$scratch/alone"
+    cp "$dso/mca_coll_rust.so" "$scratch/alone"
+    refuse "messages without their file" 'coll_rust_window = "12abc"' OMPI_MCA_coll_rust_window=12abc \
+        "OMPI_MCA_mca_base_component_path=$scratch/alone:${OMPI_MCA_mca_base_component_path#*:}" -- "${mpirun[@]}" -n 1 "$scratch/hello"
+fi
+
+# ---------------------------------------------------------------- the report
+
+survive "report of all ranks together" '^coll_rust report: sum over 3 of 3 ranks$' OMPI_MCA_coll_rust_report=sum -- "${mpirun[@]}" -n 3 "$scratch/hello"
+survive "report of all ranks together, by rows" '^  allreduce +3 +0 +3 +0 +0' OMPI_MCA_coll_rust_report=sum -- "${mpirun[@]}" -n 3 "$scratch/hello"
+survive "report of every rank" '^coll_rust report: rank 2: allreduce handled=1 ' OMPI_MCA_coll_rust_report=ranks -- "${mpirun[@]}" -n 3 "$scratch/hello"
+mkdir -p "$scratch/json"
+survive "report as files" '' "OMPI_MCA_coll_rust_report=json:$scratch/json" -- "${mpirun[@]}" -n 3 "$scratch/hello"
+if wanted "report as files"; then
+    good=0
+    for file in "$scratch"/json/coll_rust.*.json; do
+        ! python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["operations"]["allreduce"]["handled"] == 1' "$file" || good=$((good + 1))
+    done
+    if [ "$good" = 3 ] && [ "$(ls -A "$scratch/json" | wc -l)" = 3 ]; then
+        passed=$((passed + 1))
+        echo "ok      the files are JSON"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $good of 3 files are JSON; there are: $(ls -A "$scratch/json" | paste -sd' ')"
+    fi
+fi
+survive "report as files in no folder" 'coll_rust_report: the file in /nowhere' OMPI_MCA_coll_rust_report=json:/nowhere -- "${mpirun[@]}" -n 2 "$scratch/hello"
+
+# ---------------------------------------------------------------- parameters of several ranks
+
 refuse "wrong value, five ranks" 'coll_rust_report.*maybe' OMPI_MCA_coll_rust_report=maybe -- "${mpirun[@]}" -n 5 "$scratch/hello"
 
 for pair in levels:none:node bcast_algorithm:flat:chain allreduce_segment_size:1k:2k window:2:3 reproducible:0:1 priority:45:60; do

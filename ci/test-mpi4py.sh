@@ -129,7 +129,7 @@ shape() {
 # of it to $scratch/err.
 launch() {
     local machine=$1 selection=$2 np=$3 module=$4 more=(--wdir "$tests") run=(timeout -k 5 "$limit") environment=() code=0
-    [ $stock = 1 ] || [ "$selection" = without ] || more+=(--mca coll_rust_report 1)
+    [ $stock = 1 ] || [ "$selection" = without ] || more+=(--mca coll_rust_report ranks)
     case $selection in
     list) more+=(--mca coll rust,basic,libnbc,inter,self) ;;
     queues) more+=(--mca coll_rust_shm_zero_copy off) ;;

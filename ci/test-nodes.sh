@@ -152,7 +152,7 @@ if [ "$mode" != --stock ]; then
     job "Results, no network file" 3,2,1,2 slot 100 "$bin/correct" rust
     # The operations with a block for each rank. Where ranks describe the same data by different datatypes, Open MPI's coll/tuned hangs, and its
     # coll/han gets results wrong.
-    blocks=(--mca coll ^tuned,han --mca coll_rust_report 1 "$bin/vector")
+    blocks=(--mca coll ^tuned,han --mca coll_rust_report ranks "$bin/vector")
     job "Blocks, network file" 3,2,1,2 slot 200 "${network[@]}" "${blocks[@]}" --quick
     served
     job "Blocks, no network file" 2,2,2,2 node 200 "${blocks[@]}" --tiny --seed 2

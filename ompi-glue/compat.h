@@ -36,10 +36,14 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_var_enum.h"
+#include "opal/mca/base/mca_base_vari.h"
 #include "opal/mca/hwloc/base/base.h"
+#include "opal/mca/installdirs/installdirs.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
+#include "opal/util/show_help.h"
 
 #if 4 == OMPI_MAJOR_VERSION && 1 == OMPI_MINOR_VERSION
 #include "opal/mca/pmix/pmix.h"
@@ -100,6 +104,10 @@ static inline int cr_mpi_code(int code)
 
 #define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 
+/* mpirun of 4.1 frees messages of the help system while it reads them, Open MPI's own as well: about every second one is
+ * lost, with "Data unpack would read past end of buffer". */
+#define CR_HELP_IS_RELIABLE 0
+
 #define CR_KEY_HOSTNAME OPAL_PMIX_HOSTNAME
 #define CR_KEY_LOCAL_PEERS OPAL_PMIX_LOCAL_PEERS
 #define CR_KEY_LOCALITY OPAL_PMIX_LOCALITY_STRING
@@ -144,6 +152,8 @@ static inline int cr_compat_is_on_device(const void *at)
 #else
 
 #define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+
+#define CR_HELP_IS_RELIABLE 1
 
 #define CR_KEY_HOSTNAME PMIX_HOSTNAME
 #define CR_KEY_LOCAL_PEERS PMIX_LOCAL_PEERS

@@ -22,20 +22,12 @@ static int component_register(void)
     const struct cr_param *param;
     const size_t params = cr_param_table(&param);
     for (size_t i = 0; i < params; ++i, ++param) {
-        /* MCA copies the default and from here on owns what *value points to, until the component is closed. */
-        *param->value = (char *) param->default_text;
-        const int index = mca_base_component_var_register(
-            &mca_coll_rust_component.collm_version, param->name, param->help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
-            (mca_base_var_info_lvl_t) (OPAL_INFO_LVL_1 + param->level - 1), MCA_BASE_VAR_SCOPE_READONLY,
-            param->value);
-        if (index < 0) {
-            return index;
-        }
-        for (const char *const *was = param->was; NULL != *was; ++was) {
-            (void) mca_base_var_register_synonym(index, mca_coll_rust_component.collm_version.mca_project_name,
-                                                 "coll", "rust", *was, MCA_BASE_VAR_SYN_FLAG_DEPRECATED);
+        const int rc = cr_param_register(param);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
         }
     }
+    cr_params_registered();
 
     const struct cr_counter *counter;
     const size_t counters = cr_counter_table(&counter);
@@ -58,6 +50,7 @@ static int component_open(void)
     _Static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "counters are registered as unsigned long long");
     opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:rust: %s", built_for);
     (void) cr_accelerator_open();
+    cr_help_open();
     const int rc = cr_requests_open();
     if (OMPI_SUCCESS != rc) {
         return rc;

@@ -15,17 +15,39 @@ struct ompi_communicator_t;
 struct ompi_datatype_t;
 struct ompi_op_t;
 struct ompi_request_t;
+struct mca_base_var_enum_t;
 
 /* ---------------------------------------------------------------- tables that Rust owns */
 
-/* A parameter: registered with MCA as the string coll_rust_<name>. */
+/* What a parameter is registered as: the type of what its storage holds. */
+enum cr_param_kind {
+    CR_PARAM_TEXT = 0, /* char * */
+    CR_PARAM_BOOL,     /* bool */
+    CR_PARAM_INT,      /* int */
+    CR_PARAM_SIZE      /* size_t */
+};
+
+/* A value that has a name. */
+struct cr_param_word {
+    int number;
+    const char *word;
+};
+
+/* A parameter: registered with MCA as coll_rust_<name>. */
 struct cr_param {
-    const char *name;         /* without the prefix coll_rust_ */
-    const char *help;         /* one paragraph for ompi_info */
-    const char *default_text; /* never NULL */
-    char **value;             /* where MCA keeps the string: from the registration to the component's close */
-    int level;                /* MPI_T verbosity, 1 to 9 as in OPAL_INFO_LVL_n */
-    const char *const *was;   /* earlier names, NULL behind the last one */
+    const char *name;              /* without the prefix coll_rust_ */
+    const char *help;              /* one paragraph for ompi_info */
+    const char *const *was;        /* earlier names, NULL behind the last one */
+    int kind;                      /* enum cr_param_kind */
+    int level;                     /* MPI_T verbosity, 1 to 9 as in OPAL_INFO_LVL_n */
+    int unset;                     /* as long as it has its default it is shown as unset */
+    const char *default_text;      /* never NULL */
+    int64_t default_number;        /* of other kinds than CR_PARAM_TEXT */
+    const struct cr_param_word *words; /* CR_PARAM_INT: values that have names */
+    size_t word_count;
+    void *storage;                 /* where MCA keeps the value: from the registration to the component's close */
+    int *index;                    /* MCA's number for it, from the registration on */
+    struct mca_base_var_enum_t **enumeration; /* of its words, the shim's */
 };
 
 /* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only, continuous).
@@ -113,6 +135,8 @@ enum cr_mpi_error {
 
 size_t cr_param_table(const struct cr_param **table);
 size_t cr_counter_table(const struct cr_counter **table);
+/* After all parameters have been registered. */
+void cr_params_registered(void);
 /* From the component's open: parses the parameters, publishes their text. It precedes the exchange of start-up data
  * of MPI_Init (init_query comes too late for that); cr_self and cr_place of the own process work already. MPI error
  * code. */
@@ -169,6 +193,8 @@ int cr_comm_rank(struct ompi_communicator_t *comm);
 int cr_comm_size(struct ompi_communicator_t *comm);
 int cr_comm_is_inter(struct ompi_communicator_t *comm);
 int cr_comm_is_world(struct ompi_communicator_t *comm);
+/* MPI_Finalize is under way, and the user's callbacks in it are done. */
+int cr_is_finalizing(void);
 const char *cr_comm_name(struct ompi_communicator_t *comm);
 
 /* The process topology of a communicator, as Open MPI keeps it: its arrays live as long as the communicator. It is attached after the
@@ -313,12 +339,33 @@ void cr_smsc_unmap(void *context);
 void *cr_smsc_register(const void *start, size_t bytes);
 void cr_smsc_deregister(void *registration);
 
+/* Registers a parameter. 0, or an error of MCA's. */
+int cr_param_register(const struct cr_param *param);
+/* The text that a user gave a parameter; NULL where it has its default. In a file: which one, and its line; else NULL, 0. Borrowed from MCA. */
+struct cr_given {
+    const char *text;
+    const char *file;
+    int line;
+};
+void cr_param_given(const struct cr_param *param, struct cr_given *given);
+/* Calls each for every setting in the parameter files of this process, known or not. */
+typedef void (*cr_setting_fn)(void *to, const char *name, const char *file, int line);
+void cr_settings_in_files(cr_setting_fn each, void *to);
+
 /* The job's exchange of start-up data. Put: before the fence of MPI_Init. Get: of a process of the same job; the string
  * is malloc'd, NULL and an MPI error code where there is none. */
 int cr_modex_put(const char *text);
 int cr_modex_get(const struct cr_proc *name, char **text);
 
 void cr_print(const char *text);                           /* to standard error as it is, newline included */
+/* Through Open MPI's help system, under a topic of help-coll-rust.txt whose %s is the text. 0: it cannot be relied on, or its file is not there. */
+int cr_show_help(const char *topic, const char *text);
+/* From the component's open: says where that file is. */
+void cr_help_open(void);
+/* The verbosity of the framework (coll_base_verbose), and a line for it at verbosity CR_VERBOSE. */
+#define CR_VERBOSE 10
+int cr_verbosity(void);
+void cr_output(const char *text);
 void cr_abort(struct ompi_communicator_t *comm, int code); /* does not return */
 
 #endif

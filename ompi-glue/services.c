@@ -5,7 +5,6 @@
 #include "compat.h"
 
 #include <pthread.h>
-#include <stdio.h>
 
 /* ---------------------------------------------------------------- communicators and processes */
 
@@ -27,6 +26,11 @@ int cr_comm_is_inter(struct ompi_communicator_t *comm)
 int cr_comm_is_world(struct ompi_communicator_t *comm)
 {
     return comm == &ompi_mpi_comm_world.comm;
+}
+
+int cr_is_finalizing(void)
+{
+    return ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_PAST_COMM_SELF_DESTRUCT;
 }
 
 const char *cr_comm_name(struct ompi_communicator_t *comm)
@@ -357,7 +361,7 @@ void cr_progress_unregister(int (*function)(void))
     (void) opal_progress_unregister(function);
 }
 
-/* ---------------------------------------------------------------- start-up data, messages, the end */
+/* ---------------------------------------------------------------- start-up data, the end */
 
 int cr_modex_put(const char *text)
 {
@@ -379,11 +383,6 @@ int cr_modex_get(const struct cr_proc *name, char **text)
     }
     *text = data;
     return MPI_SUCCESS;
-}
-
-void cr_print(const char *text)
-{
-    (void) fputs(text, stderr); /* in one write, unlike fprintf: the output of several ranks is not mixed within a line */
 }
 
 void cr_abort(struct ompi_communicator_t *comm, int code)

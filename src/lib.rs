@@ -52,6 +52,7 @@ mod ffi;
 pub mod hier;
 pub mod params;
 pub mod pattern;
+pub mod report;
 pub mod select;
 pub mod shm;
 pub mod sim;

@@ -11,11 +11,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("algo", &["endpoint", "pattern"]),
     ("select", &["topo", "endpoint"]),
     ("hier", &["algo", "endpoint", "pattern", "select", "shm", "topo"]),
+    ("report", &[]),
     ("params", &["endpoint", "select", "sync", "topo"]),
     ("sim", &["endpoint"]),
     ("sync", &[]),
     ("shm", &["endpoint", "pattern", "sync"]),
-    ("ffi", &["algo", "endpoint", "hier", "params", "pattern", "select", "shm", "sync", "topo"]),
+    ("ffi", &["algo", "endpoint", "hier", "params", "pattern", "report", "select", "shm", "sync", "topo"]),
 ];
 
 /// Where `unsafe` is allowed.

@@ -1,14 +1,14 @@
 //! What was done: per operation the calls handled and passed on, and the messages and bytes sent per level.
 //!
-//! Read through MPI_T, and printed in MPI_Finalize where `coll_rust_report` says so.
+//! Read through MPI_T, and reported in MPI_Finalize where `coll_rust_report` says so.
 
 use super::glue::cr_counter;
 use super::kind::{Kind, Mode};
+use crate::report::{Counts, Row};
 use crate::shm::reading::{Way, counter};
 use crate::sync::hint::unlikely;
 use crate::topo::Level;
 use std::ffi::CString;
-use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -128,33 +128,33 @@ pub fn leak(text: String) -> *const std::ffi::c_char {
     CString::new(text.replace('\0', " ")).unwrap_or_default().into_raw()
 }
 
-/// The report of this process: a line per operation that was called.
-pub fn report(who: &str) -> String {
-    let mut text = String::new();
-    for kind in Kind::all() {
-        let c = &COUNTERS[kind as usize];
-        let (handled, passed) = (c.handled.load(Ordering::Relaxed), c.passed.load(Ordering::Relaxed));
-        if handled + passed == 0 {
-            continue;
+/// All counters of this process, in an order that [`counts`] knows.
+pub fn snapshot() -> Vec<u64> {
+    let counters = COUNTERS.iter().flat_map(|c| {
+        let levels = c.messages.iter().zip(&c.bytes).flat_map(|(messages, bytes)| [messages, bytes]);
+        [&c.handled, &c.passed].into_iter().chain(&c.modes).chain(levels).map(|n| n.load(Ordering::Relaxed))
+    });
+    let ways = WAYS.iter().map(|&(way, _)| counter(way).map_or(0, |counter| counter.load(Ordering::Relaxed)));
+    counters.chain(ways).collect()
+}
+
+/// Counters with their names: of a [`snapshot`], or of the sum of several.
+pub fn counts(values: &[u64]) -> Counts {
+    let width = 2 + Mode::ALL.len() + 2 * Level::COUNT;
+    let rows = Kind::all().zip(values.chunks_exact(width)).map(|(kind, values)| {
+        let (calls, levels) = values.split_at(2 + Mode::ALL.len());
+        let levels = Level::ALL.iter().zip(levels.chunks_exact(2)).map(|(level, n)| (level.name(), n[0], n[1]));
+        Row {
+            name: kind.name(),
+            handled: calls[0],
+            passed: calls[1],
+            modes: Mode::ALL.iter().zip(&calls[2..]).map(|(mode, n)| (mode.name(), *n)).collect(),
+            levels: levels.filter(|(_, messages, _)| *messages > 0).collect(),
         }
-        let _ = write!(text, "coll_rust report: {who}: {} handled={handled} passed={passed}", kind.name());
-        for mode in Mode::ALL {
-            let _ = write!(text, " {}={}", mode.name(), c.modes[mode as usize].load(Ordering::Relaxed));
-        }
-        for level in Level::ALL {
-            let i = usize::from(level.index());
-            let (m, b) = (c.messages[i].load(Ordering::Relaxed), c.bytes[i].load(Ordering::Relaxed));
-            if m > 0 {
-                let _ = write!(text, " {}: messages={m} bytes={b}", level.name());
-            }
-        }
-        text.push('\n');
+    });
+    let ways = WAYS.iter().zip(values.iter().skip(Kind::COUNT * width)).map(|((_, name), bytes)| (*name, *bytes));
+    Counts {
+        rows: rows.filter(|row| row.handled + row.passed > 0).collect(),
+        zero_copy: ways.filter(|(_, bytes)| *bytes > 0).collect(),
     }
-    for (way, name) in WAYS {
-        let read = counter(way).map_or(0, |counter| counter.load(Ordering::Relaxed));
-        if read > 0 {
-            let _ = writeln!(text, "coll_rust report: {who}: zero copy by {name} bytes={read}");
-        }
-    }
-    text
 }

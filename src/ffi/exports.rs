@@ -5,11 +5,12 @@ use super::device::Device;
 use super::glue::{
     CR_ERR_OTHER, cr_call, cr_comm_is_inter, cr_comm_is_world, cr_comm_name, cr_comm_size, cr_counter, cr_param,
 };
-use super::glue::{ompi_communicator_t, ompi_request_t};
+use super::glue::{cr_is_finalizing, ompi_communicator_t, ompi_request_t};
 use super::guard::{guard, guard_or};
 use super::kind::Kind;
 use super::shared::quick::At;
-use super::{blocking, counters, engine, network, persistent, placement, startup};
+use super::{blocking, counters, engine, messages, network, persistent, placement, settings, startup, summary};
+use crate::params::Topic;
 use crate::topo::{Locality, show};
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
@@ -21,11 +22,20 @@ use std::sync::Arc;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cr_param_table(table: *mut *const cr_param) -> usize {
     guard_or(0, || {
-        let rows = startup::table();
+        let rows = settings::table();
         // SAFETY: by the caller's promise.
         unsafe { *table = rows.as_ptr() };
         rows.len()
     })
+}
+
+/// All parameters have been registered.
+#[unsafe(no_mangle)]
+pub extern "C" fn cr_params_registered() {
+    guard(|| {
+        settings::store_numbers();
+        0
+    });
 }
 
 /// The table of counters.
@@ -57,10 +67,8 @@ pub extern "C" fn cr_component_init(thread_multiple: i32) -> i32 {
 pub extern "C" fn cr_component_close() {
     guard(|| {
         engine::close();
-        if startup::config().is_ok_and(|c| c.report) {
-            let report = counters::report(&format!("rank {}", placement::own_name().rank));
-            // Line by line: a pipe takes a page at once, at most.
-            report.lines().for_each(startup::print);
+        if let Ok(config) = startup::config() {
+            summary::report(config, startup::own_host());
         }
         0
     });
@@ -82,7 +90,7 @@ pub unsafe extern "C" fn cr_comm_query(
             unsafe { (cr_comm_is_inter(handle) != 0, cr_comm_is_world(handle) != 0, cr_comm_size(handle)) };
         let config = match startup::config() {
             Ok(config) => config,
-            Err(message) => startup::fatal(handle, placement::own_name().rank, message),
+            Err(message) => startup::fatal(handle, Topic::WrongValue, message),
         };
         if world {
             startup::check_world(handle);
@@ -99,10 +107,10 @@ pub unsafe extern "C" fn cr_comm_query(
         if world && comm.rank() == 0 {
             introduce(&comm);
         }
-        if config.verbose >= 2 {
+        if messages::is_told(2) {
             // SAFETY: the communicator's own NUL-terminated name.
             let name = unsafe { CStr::from_ptr(cr_comm_name(handle)) }.to_string_lossy().into_owned();
-            startup::print(&format!("coll/rust: rank {} of {} in {name}: selected", comm.rank(), comm.size()));
+            messages::tell(&format!("rank {} of {} in {name}: selected", comm.rank(), comm.size()));
         }
         // SAFETY: by the caller's promise. The module owns the state until cr_comm_free.
         unsafe {
@@ -116,8 +124,8 @@ pub unsafe extern "C" fn cr_comm_query(
 /// What rank 0 of the job shows at the start.
 fn introduce(comm: &Comm) {
     let config = comm.config();
-    if config.verbose >= 1 {
-        startup::print(&format!("coll/rust {}: {} processes", env!("CARGO_PKG_VERSION"), comm.size()));
+    if messages::is_told(1) {
+        messages::tell(&format!("version {}, {} processes", env!("CARGO_PKG_VERSION"), comm.size()));
     }
     if config.show.config {
         startup::print(startup::settings_text().trim_end());
@@ -167,7 +175,12 @@ pub unsafe extern "C" fn cr_comm_free(state: *mut c_void) {
     guard(|| {
         if !state.is_null() {
             // SAFETY: by the caller's promise.
-            drop(unsafe { Arc::from_raw(state.cast::<Comm>()) });
+            let comm = unsafe { Arc::from_raw(state.cast::<Comm>()) };
+            // SAFETY: the communicator whose module goes is still alive.
+            if unsafe { cr_comm_is_world(comm.handle()) != 0 && cr_is_finalizing() != 0 } {
+                summary::gather(&comm);
+            }
+            drop(comm);
         }
         0
     });

@@ -1,83 +1,40 @@
 //! Parameters, the exchange at start-up, and messages that stop the job.
 
-use super::counters::leak;
-use super::glue::{self, CR_ERR_OTHER, cr_param, cr_proc, ompi_communicator_t};
+use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
+pub use super::messages::{print, remark};
+use super::messages::{show, show_last};
 use super::network::{missing, network};
+use super::settings::{self, Given, given};
 use super::{placement, smsc};
-use crate::params::{self, Config, ZeroCopy};
+use crate::params::{self, Config, Topic, ZeroCopy};
 use crate::shm::copy;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
-
-/// The parameters' values, as MCA holds them: a C string each, or null.
-static VALUES: [AtomicPtr<c_char>; params::TABLE.len()] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; params::TABLE.len()];
 
 /// The parsed parameters, or the message that says what is wrong with them.
 static CONFIG: OnceLock<Result<Config, String>> = OnceLock::new();
 
-/// The table that the shim registers; made once, kept for ever.
-pub fn table() -> &'static [cr_param] {
-    struct Table(Vec<cr_param>);
-    // SAFETY: the pointers are to leaked strings and to statics.
-    unsafe impl Send for Table {}
-    // SAFETY: as above.
-    unsafe impl Sync for Table {}
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    &TABLE
-        .get_or_init(|| {
-            let rows = params::TABLE.iter().zip(&VALUES).map(|(p, value)| cr_param {
-                name: leak(p.name.to_owned()),
-                help: leak(p.help.to_owned()),
-                default_text: leak(p.default.to_owned()),
-                value: value.as_ptr(),
-                level: i32::from(p.level),
-                was: names(p.was),
-            });
-            Table(rows.collect())
-        })
-        .0
-}
-
-/// The names as C strings, null behind the last one; never freed.
-fn names(list: &[&str]) -> *const *const c_char {
-    let pointers: Vec<_> = list.iter().map(|name| leak((*name).to_owned())).chain([ptr::null()]).collect();
-    Box::leak(pointers.into_boxed_slice()).as_ptr()
-}
-
-/// The value of each parameter as text, in the order of the table.
-fn texts() -> Vec<String> {
-    let text = |value: &AtomicPtr<c_char>, default: &str| {
-        let value = value.load(Ordering::Relaxed);
-        if value.is_null() {
-            return default.to_owned();
-        }
-        // SAFETY: MCA keeps a NUL-terminated string there once the parameters are registered.
-        unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned()
-    };
-    params::TABLE.iter().zip(&VALUES).map(|(p, v)| text(v, p.default)).collect()
-}
+/// What is said of names that are no parameter.
+static UNKNOWN: OnceLock<Option<String>> = OnceLock::new();
 
 /// Parses the parameters and publishes what other processes want to know of this one. A wrong value is kept for
 /// [`config`]: `ompi_info` loads components too, and must not fail.
 pub fn init() {
     CONFIG.get_or_init(|| {
-        let texts = texts();
-        params::check_names(std::env::vars_os().filter_map(|(k, _)| k.into_string().ok()))?;
-        let mut config = params::parse(texts.iter().map(String::as_str))?;
+        let mut config = params::parse(given().iter().map(Given::value))?;
         params::set_for_tests(&mut config, |name| std::env::var(name).ok())?;
         match config.shm.zero_copy == ZeroCopy::Smsc && !smsc::is_supported() {
             true => Err(smsc::UNSUPPORTED.to_owned()),
             false => Ok(config),
         }
     });
+    UNKNOWN.get_or_init(settings::unknown);
     if let Ok(config) = config() {
         copy::set_stores(config.shm.stores);
     }
+    own_host();
     if let Ok(card) = CString::new(own_card_text()) {
         // SAFETY: a NUL-terminated string. A failure shows when somebody looks for the card.
         unsafe { glue::cr_modex_put(card.as_ptr()) };
@@ -87,12 +44,18 @@ pub fn init() {
 /// This process's card: where it sits, and the parameters that differ from their defaults.
 fn own_card_text() -> String {
     let mut card = placement::own_card();
-    for (param, text) in params::TABLE.iter().zip(texts()) {
+    for (param, Given { text, .. }) in params::TABLE.iter().zip(given()) {
         if text != param.default {
             card.push_str(&format!("{}={}\n", param.name, text.replace('\n', " ")));
         }
     }
     card
+}
+
+/// The name of this process's host, as its card says.
+pub fn own_host() -> &'static str {
+    static HOST: OnceLock<String> = OnceLock::new();
+    HOST.get_or_init(|| placement::own_card().lines().next().unwrap_or_default().to_owned())
 }
 
 /// The parameters, or the message about them.
@@ -147,7 +110,7 @@ fn check_member(comm: *mut ompi_communicator_t, own: &cr_proc, rank: u32) {
     let Ok(other) = card(&cr_proc { job: own.job, rank }) else {
         fatal(
             comm,
-            own.rank,
+            Topic::RanksDiffer,
             &format!(
                 "rank {} (on {host}) has the component, but rank {rank} has not; select the same components on all ranks (--mca coll), and install \
                  coll/rust on all nodes",
@@ -158,7 +121,7 @@ fn check_member(comm: *mut ompi_communicator_t, own: &cr_proc, rank: u32) {
     if let Err(difference) = compare(&own_card, &other) {
         fatal(
             comm,
-            own.rank,
+            Topic::RanksDiffer,
             &format!(
                 "parameters differ between the ranks of the job: {difference} (here: rank {} on {host}; there: rank {rank}). Set them \
                  for the whole job, with mpiexec --mca or in the environment of mpiexec.",
@@ -206,46 +169,45 @@ pub fn card(process: &cr_proc) -> Result<String, i32> {
     }
 }
 
-/// Prints a message to standard error, in one piece.
-pub fn print(message: &str) {
-    if let Ok(text) = CString::new(message.replace('\0', " ") + "\n") {
-        // SAFETY: a NUL-terminated string.
-        unsafe { glue::cr_print(text.as_ptr()) };
-    }
-}
-
-/// Prints a message for who wants to hear more: at verbose level 2.
-pub fn remark(message: &str) {
-    if config().is_ok_and(|config| config.verbose >= 2) {
-        print(&format!("coll/rust: {message}"));
-    }
-}
-
-/// Prints a message and ends the job. Processes of higher rank wait first: where all have the same to say, the one of the lowest rank says it, and its
-/// abort ends the others, which on a busy machine takes some hundred milliseconds.
-pub fn fatal(comm: *mut ompi_communicator_t, rank: u32, message: &str) -> ! {
-    std::thread::sleep(Duration::from_millis(500 * u64::from(rank.min(12))));
-    print(&format!("coll/rust: {message}"));
+/// Shows a message and ends the job. Of what several processes have to say under one topic, one is printed.
+pub fn fatal(comm: *mut ompi_communicator_t, topic: Topic, message: &str) -> ! {
+    show_last(topic, message);
     // SAFETY: the communicator that is being set up; Open MPI ends the process here.
     unsafe { glue::cr_abort(comm, 1) };
     std::process::abort()
 }
 
+/// Says what is wrong with names of parameters: the first process of a node does, or, where that ends the job, every one.
+fn check_names(comm: *mut ompi_communicator_t) {
+    let Some(Some(unknown)) = UNKNOWN.get() else { return };
+    if config().is_ok_and(|config| config.strict) {
+        fatal(comm, Topic::UnknownNameStrict, unknown);
+    }
+    let (mut number, mut count) = (0, 0);
+    // SAFETY: fills in ours.
+    unsafe { glue::cr_local(&mut number, &mut count) };
+    if number == 0 {
+        show(Topic::UnknownName, unknown);
+    }
+}
+
 /// The parameters in force, a line each.
 pub fn settings_text() -> String {
-    let lines = params::TABLE.iter().zip(texts()).map(|(p, text)| format!("{}{} = {text}\n", params::PREFIX, p.name));
+    let lines =
+        params::TABLE.iter().zip(given()).map(|(p, given)| format!("{}{} = {}\n", params::PREFIX, p.name, given.text));
     lines.collect()
 }
 
-/// Checks what this process can tell by itself of the job: its network file names this node. Ends the job where it does not.
+/// Checks what this process can tell by itself of the job: its parameters exist, its network file names this node. Ends the job where they do
+/// not.
 pub fn check_world(comm: *mut ompi_communicator_t) {
-    let own = placement::own_name();
+    check_names(comm);
     let own_card = own_card_text();
     let host = own_card.lines().next().unwrap_or_default();
     match network() {
         Ok(None) => {}
         Ok(Some(network)) if network.switches(host).is_some() => {}
-        Ok(Some(_)) => fatal(comm, own.rank, &missing(host)),
-        Err(message) => fatal(comm, own.rank, message),
+        Ok(Some(_)) => fatal(comm, Topic::NetworkFile, &missing(host)),
+        Err(message) => fatal(comm, Topic::NetworkFile, message),
     }
 }

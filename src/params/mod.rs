@@ -2,11 +2,15 @@
 #![forbid(unsafe_code)]
 
 mod hooks;
+mod messages;
 mod table;
+mod unknown;
 mod values;
 
 pub use hooks::set_for_tests;
+pub use messages::Topic;
 pub use table::{HELP_MAX, Param, TABLE};
+pub use unknown::{from_environment, unknown_names};
 pub use values::Kind;
 
 use crate::select::{
@@ -32,6 +36,20 @@ pub struct Show {
     pub dot: bool,
     /// The parameters in force.
     pub config: bool,
+}
+
+/// What is told in MPI_Finalize of what was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Report {
+    /// Nothing.
+    #[default]
+    None,
+    /// One table, over all ranks.
+    Sum,
+    /// The counters of every rank.
+    Ranks,
+    /// A file for every rank, in this folder.
+    Json(std::path::PathBuf),
 }
 
 /// Parameters of one operation.
@@ -121,8 +139,10 @@ impl Default for Shm {
 pub struct Config {
     /// Selection priority; negative: the component declines.
     pub priority: i32,
-    /// 0: errors only.
+    /// 0: errors and warnings only.
     pub verbose: u8,
+    /// A name that is no parameter ends the job.
+    pub strict: bool,
     /// Levels of the hierarchy.
     pub levels: LevelSpec,
     /// Bcast.
@@ -185,8 +205,8 @@ pub struct Config {
     pub reproducible: bool,
     /// What to show at the start.
     pub show: Show,
-    /// Print the counters at the end.
-    pub report: bool,
+    /// What to print of the counters at the end.
+    pub report: Report,
 }
 
 impl Default for Config {
@@ -194,6 +214,7 @@ impl Default for Config {
         Config {
             priority: 45,
             verbose: 0,
+            strict: false,
             levels: LevelSpec::Auto,
             bcast: OpConfig::default(),
             reduce: OpConfig::default(),
@@ -225,7 +246,7 @@ impl Default for Config {
             shm: Shm::default(),
             reproducible: false,
             show: Show::default(),
-            report: false,
+            report: Report::None,
         }
     }
 }
@@ -260,44 +281,33 @@ impl Config {
     }
 }
 
-/// Parses values in the order of [`TABLE`]. The error is one message that names the parameter, its value and what is
+/// A parameter's value, and where it was set: empty where that does not matter.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'a> {
+    /// As the user wrote it.
+    pub text: &'a str,
+    /// For messages, such as "in file, line 3".
+    pub place: &'a str,
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Value<'a> {
+        Value { text, place: "" }
+    }
+}
+
+/// Parses values in the order of [`TABLE`]. The error is one message that names the parameter, its value, where it was set, and what is
 /// accepted.
-pub fn parse<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Config, String> {
+pub fn parse<'a, V: Into<Value<'a>>>(values: impl IntoIterator<Item = V>) -> Result<Config, String> {
     let mut config = Config::default();
     for (param, value) in TABLE.iter().zip(values) {
-        (param.set)(&mut config, value)
-            .map_err(|why| format!("{PREFIX}{} = \"{value}\": {why}. Accepted: {}.", param.name, param.accepted()))?;
+        let Value { text, place } = value.into();
+        (param.set)(&mut config, text).map_err(|why| {
+            let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
+            format!("{PREFIX}{} = \"{text}\"{place}: {why}. Accepted: {}.", param.name, param.accepted())
+        })?;
     }
     Ok(config)
-}
-
-/// Looks for `OMPI_MCA_coll_rust_*` names that are no parameter. The error names the first, and the nearest known one.
-pub fn check_names(names: impl IntoIterator<Item = String>) -> Result<(), String> {
-    for name in names {
-        let Some(short) = name.strip_prefix("OMPI_MCA_").and_then(|n| n.strip_prefix(PREFIX)) else { continue };
-        if TABLE.iter().any(|p| p.name == short || p.was.contains(&short)) {
-            continue;
-        }
-        let nearest = TABLE.iter().min_by_key(|p| distance(p.name, short)).map_or("", |p| p.name);
-        return Err(format!(
-            "{PREFIX}{short} is set in the environment, but there is no such parameter (did you mean {PREFIX}{nearest}?). \
-             All are listed by: ompi_info --param coll rust --level 9"
-        ));
-    }
-    Ok(())
-}
-
-/// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let cost = if x == y { diagonal } else { 1 + diagonal.min(row[j]).min(row[j + 1]) };
-            diagonal = std::mem::replace(&mut row[j + 1], cost);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 /// The documentation page, as Markdown.
@@ -305,7 +315,8 @@ pub fn documentation() -> String {
     let mut page = String::from(
         "# Parameters\n\nMade from the table in `src/params/table.rs`; `ompi_info --param coll rust --level 9` prints the same. Set one with\n\
          `mpiexec --mca coll_rust_<name> <value>`, in the environment as `OMPI_MCA_coll_rust_<name>`, or in a file for\n\
-         `mpiexec --tune`. A value that is not understood stops the job with one message. All ranks of a job must have the same\n\
+         `mpiexec --tune`. A value that is not understood stops the job with one\n\
+         message; a name that does not exist is a warning. Sizes may have k, m or g after them; `ompi_info` shows `unset` for auto. All ranks of a job must have the same\n\
          values; the first collective checks that.\n\n| parameter | default | what it does | accepted |\n|---|---|---|---|\n",
     );
     for p in TABLE {

@@ -1,7 +1,7 @@
 //! The table: in one file, though a long one, since it is nothing but a row for each parameter, in the order in which they are printed.
 
 use super::Config;
-use super::values::{Kind, backing, boolean, bytes, integer, op_levels, size, stores, wait, within, zero_copy};
+use super::values::{Kind, backing, boolean, bytes, integer, op_levels, report, size, stores, wait, within, zero_copy};
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
 use crate::select::{
@@ -170,6 +170,17 @@ pub const TABLE: &[Param] = &[
         level: 8,
         accepted: || "0, 1, 2".to_owned(),
         set: |c, t| integer(t, 0, 2).map(|v| c.verbose = v as u8),
+    },
+    Param {
+        name: "strict",
+        was: &[],
+        kind: Kind::Bool,
+        default: "0",
+        help: "A name coll_rust_... that is no parameter ends the job, instead of a warning.",
+        details: "In the environment, on the command line and in parameter files.",
+        level: 3,
+        accepted: bool_text,
+        set: |c, t| boolean(t).map(|v| c.strict = v),
     },
     Param {
         name: "levels",
@@ -438,7 +449,7 @@ pub const TABLE: &[Param] = &[
         default: "none",
         help: "Printed once, by rank 0 of MPI_COMM_WORLD: the groups as text (hierarchy) or for Graphviz (dot), \
                the parameters in force (config).",
-        details: "",
+        details: "Where the groups fill more than 25 lines, those that are alike are printed once.",
         level: 2,
         accepted: || "none, or a comma list of hierarchy, dot, config".to_owned(),
         set: |c, t| {
@@ -458,12 +469,14 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "report",
         was: &[],
-        kind: Kind::Bool,
-        default: "0",
-        help: "Counters that every rank prints in MPI_Finalize: calls handled and passed on, messages and bytes per level.",
-        details: "",
+        kind: Kind::Text,
+        default: "none",
+        help: "Counters that MPI_Finalize reports. sum: one table over all ranks; ranks: every rank's; json:FOLDER: a file of every rank's.",
+        details: "They count calls handled and passed on, and messages and bytes per level. For sum, the ranks send theirs to rank 0 of \
+                  MPI_COMM_WORLD when all have reached MPI_Finalize; who sends nothing for five seconds is left out, and the table says so. \
+                  1 stands for ranks, 0 for none.",
         level: 2,
-        accepted: bool_text,
-        set: |c, t| boolean(t).map(|v| c.report = v),
+        accepted: || "none, sum, ranks, json:FOLDER".to_owned(),
+        set: |c, t| report(t).map(|v| c.report = v),
     },
 ];

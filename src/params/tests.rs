@@ -44,7 +44,7 @@ fn earlier_names_stay() {
     for was in renamed {
         assert_eq!(TABLE.iter().filter(|p| p.was.contains(&was)).count(), 1, "{was}");
         assert!(TABLE.iter().all(|p| p.name != was), "{was}");
-        assert_eq!(check_names([format!("OMPI_MCA_coll_rust_{was}")]), Ok(()));
+        assert_eq!(unknown(&[&format!("coll_rust_{was}")]), None);
     }
 }
 
@@ -105,11 +105,47 @@ fn sizes() {
     }
 }
 
+fn unknown(names: &[&str]) -> Option<String> {
+    unknown_names(names.iter().map(|name| ((*name).to_owned(), "in the environment".to_owned())))
+}
+
+/// A name that does not exist is told with where it is set, once, and with the nearest one.
 #[test]
 fn unknown_names_are_found_with_a_hint() {
-    let error = check_names(["PATH".into(), "OMPI_MCA_coll_rust_widnow".into()]).unwrap_err();
-    assert!(error.contains("coll_rust_widnow") && error.contains("coll_rust_window"), "{error}");
-    assert_eq!(check_names(["OMPI_MCA_coll_rust_window".into(), "OMPI_MCA_coll_tuned_x".into()]), Ok(()));
+    let message =
+        unknown(&["coll_rust_widnow", "coll_rust_window", "ompi_coll_rust_zerocopy", "coll_rust_widnow"]).unwrap();
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines.len(), 2, "{message}");
+    assert!(lines[0].contains("coll_rust_widnow, which is set in the environment"), "{message}");
+    assert!(lines[0].contains("did you mean coll_rust_window?"), "{message}");
+    assert!(lines[1].contains("did you mean coll_rust_shm_zero_copy?"), "{message}");
+    let known =
+        ["coll_rust_window", "ompi_coll_rust_window", "coll_tuned_x", "coll_rust_wait", "coll_rust_minor_version"];
+    assert_eq!(unknown(&known), None);
+    assert_eq!(from_environment("OMPI_MCA_coll_rust_x"), Some("coll_rust_x"));
+    assert_eq!(from_environment("PATH"), None);
+}
+
+/// A message about a value says where it was set.
+#[test]
+fn a_wrong_value_is_told_with_its_place() {
+    let values = TABLE.iter().map(|p| match p.name {
+        "window" => Value { text: "12abc", place: "in f.conf, line 3" },
+        _ => Value::from(p.default),
+    });
+    let error = parse(values).unwrap_err();
+    assert!(error.starts_with("coll_rust_window = \"12abc\" (in f.conf, line 3): not a whole number"), "{error}");
+}
+
+#[test]
+fn reports() {
+    let report = |text| with("report", text).map(|config| config.report);
+    assert_eq!(report("1"), Ok(Report::Ranks));
+    assert_eq!(report("0"), report("none"));
+    assert_eq!(report("json:/a b"), Ok(Report::Json("/a b".into())));
+    for wrong in ["", "json:", "json", "sums", "2"] {
+        assert!(report(wrong).is_err(), "{wrong}");
+    }
 }
 
 /// The page in docs/ is the one made from the table; `UPDATE_DOCS=1 cargo test` writes it.

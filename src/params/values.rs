@@ -1,6 +1,6 @@
 //! What values may look like.
 
-use super::{ShmBacking, ZeroCopy};
+use super::{Report, ShmBacking, ZeroCopy};
 use crate::sync::cache::Stores;
 use crate::sync::wait::Mode;
 use crate::topo::LevelSpec;
@@ -100,6 +100,19 @@ pub(super) fn backing(text: &str) -> Result<ShmBacking, String> {
         "memfd" => Ok(ShmBacking::Memfd),
         path if path.starts_with('/') => Ok(ShmBacking::Folder(path.into())),
         _ => Err("not an absolute path".to_owned()),
+    }
+}
+
+pub(super) fn report(text: &str) -> Result<Report, String> {
+    match text.trim() {
+        "none" | "0" | "false" | "no" => Ok(Report::None),
+        "ranks" | "1" | "true" | "yes" => Ok(Report::Ranks),
+        "sum" => Ok(Report::Sum),
+        text => match text.strip_prefix("json:") {
+            Some(folder) if !folder.is_empty() => Ok(Report::Json(folder.into())),
+            Some(_) => Err("json without a folder".to_owned()),
+            None => Err("no such report".to_owned()),
+        },
     }
 }
 

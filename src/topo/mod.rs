@@ -6,9 +6,10 @@
 //! * [`map`]: the placement of a communicator's processes, as one of them sees it;
 //! * `partition`: what the levels make of a placement;
 //! * [`groups`]: the groups that a process belongs to;
-//! * [`show`]: the whole tree, for people.
+//! * [`show`]: the whole tree, for people; `fold`: a large one on one screen.
 #![forbid(unsafe_code)]
 
+mod fold;
 pub mod groups;
 mod hostlist;
 pub mod level;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+use super::fold;
 use super::level::{Level, LevelSpec};
 use super::locality::Locality;
 use super::map::Hardware;
@@ -35,15 +36,18 @@ pub(super) struct Shown {
     pub level: Level,
     /// Ascending; the first one leads.
     pub members: Vec<Rank>,
-    below: Vec<usize>,
+    pub below: Vec<usize>,
 }
 
 /// The tree as text: one line per group, what it joins indented below it,
-/// `<level> <module>: ranks <ranks>, leader <rank>`.
+/// `<level> <module>: ranks <ranks>, leader <rank>`. One that fills more than a screen is folded: of groups that are alike, one is shown.
 pub fn hierarchy(view: &View<'_>) -> String {
     let (groups, uppers) = view.groups();
     let nodes = view.hosts.iter().collect::<std::collections::HashSet<_>>().len();
     let mut text = format!("{} on {}\n", count(view.hosts.len(), "process", "es"), count(nodes, "node", "s"));
+    if groups.len() >= fold::SCREEN {
+        return text + &fold::folded(&groups, |group| view.module(group, &uppers));
+    }
     let mut open: Vec<(usize, usize)> = groups.len().checked_sub(1).map(|top| (top, 1)).into_iter().collect();
     while let Some((at, depth)) = open.pop() {
         let group = &groups[at];
@@ -172,7 +176,7 @@ impl Groups {
 }
 
 /// Ascending ranks with runs drawn together: `0-17,36`.
-fn ranges(ranks: &[Rank]) -> String {
+pub(super) fn ranges(ranks: &[Rank]) -> String {
     let mut text = String::new();
     for run in ranks.chunk_by(|a, b| a + 1 == *b) {
         let comma = if text.is_empty() { "" } else { "," };
@@ -184,7 +188,7 @@ fn ranges(ranks: &[Rank]) -> String {
     text
 }
 
-fn count(n: usize, one: &str, more: &str) -> String {
+pub(super) fn count(n: usize, one: &str, more: &str) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { more })
 }
 

@@ -65,9 +65,43 @@ static long long growth(const char *operation, const char *suffix)
     return sum;
 }
 
+/* Each has its type, and those with words have an enumeration of so many. */
+static const struct kind {
+    const char *name;
+    MPI_Datatype type;
+    int words;
+} KINDS[] = {
+    {"coll_rust_window", MPI_INT, 0},         {"coll_rust_shm_wait", MPI_INT, 4},
+    {"coll_rust_shm_sets", MPI_INT, 1},       {"coll_rust_shm_node_limit", MPI_UNSIGNED_LONG, 0},
+    {"coll_rust_bcast_algorithm", MPI_CHAR, 0}, {"coll_rust_reproducible", MPI_C_BOOL, 2},
+};
+
+/* Whether it is one of them. */
+static int has_kind(const char *name, MPI_Datatype type, MPI_T_enum list)
+{
+    for (int k = 0; k < ARRAY_LEN(KINDS); k++) {
+        if (strcmp(name, KINDS[k].name))
+            continue;
+        char text[128];
+        int words = 0, room = sizeof text;
+        if (list != MPI_T_ENUM_NULL)
+            must(MPI_T_enum_get_info(list, &words, text, &room));
+        check(type == KINDS[k].type, "%s has another type", name);
+        check(words == KINDS[k].words, "%s has %d words", name, words);
+        for (int w = 0; w < words; w++) {
+            int value = -2;
+            room = sizeof text;
+            must(MPI_T_enum_get_item(list, w, &value, text, &room));
+            check(value >= -1 && room > 1, "%s has no word %d", name, w);
+        }
+        return 1;
+    }
+    return 0;
+}
+
 static void control_variables(int stock)
 {
-    int n, found = 0;
+    int n, found = 0, kinds = 0;
     MPI_T_cvar_get_num(&n);
     for (int i = 0; i < n; i++) {
         char name[128], text[2048];
@@ -83,7 +117,8 @@ static void control_variables(int stock)
         found++;
         doing("control variable %s", name);
         check(scope == MPI_T_SCOPE_READONLY || scope == MPI_T_SCOPE_CONSTANT, "%s has scope %d, not read-only", name, scope);
-        check(text_room > 1, "%s has no description", name);
+        check(text_room > 1 && text_room <= 161, "%s has a description of %d bytes", name, text_room);
+        kinds += has_kind(name, type, list);
         must(MPI_T_cvar_handle_alloc(i, NULL, &handle, &count));
         char *value = calloc(1, (size_t)count * 8 + 4096);
         check(MPI_T_cvar_read(handle, value) == MPI_SUCCESS, "%s cannot be read", name);
@@ -92,6 +127,7 @@ static void control_variables(int stock)
         free(value);
     }
     check(stock ? found == 0 : found > 5, "%d control variables coll_rust_* found", found);
+    check(stock || kinds == ARRAY_LEN(KINDS), "%d variables of known types found", kinds);
 }
 
 int main(int argc, char **argv)
