@@ -33,7 +33,7 @@ mpicc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -mcx16 -Wall -Wextra -Wer
 for source in tests/mpi/sizes.c tests/accelerator/device.c; do
     mpicc -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$(basename "$source" .c)" "$source" -lm -lpthread || exit 1
 done
-export OMPI_MCA_mca_base_component_path=$scratch:$OMPI_MCA_mca_base_component_path
+export OMPI_MCA_opal_mca_base_component_path=$scratch:$OMPI_MCA_opal_mca_base_component_path
 
 passed=0 failed=0
 
@@ -71,12 +71,12 @@ if [ $full = 0 ]; then
     job 4 "" device --device odd --sides recv
     job 4 "$messages" device --device all
     job 2 "" sizes --device odd --sample 24 --most 300000
-    job 2 "zero_copy_min=1" sizes --device all --sides send --sample 48 --most 1100000
-    job 4 "zero_copy_min=1" sizes --device even --sides both --sample 160 --most 1100000
+    job 2 "shm_zero_copy_min=1" sizes --device all --sides send --sample 48 --most 1100000
+    job 4 "shm_zero_copy_min=1" sizes --device even --sides both --sample 160 --most 1100000
     job 4 "$messages" sizes --device odd --sides recv --sample 160 --most 300000
 else
     for np in 2 4; do
-        for settings in "" "zero_copy_min=1" "zero_copy=off" "$messages" "levels=numa,socket,node allreduce_algorithm=shm"; do
+        for settings in "" "shm_zero_copy_min=1" "shm_zero_copy=off" "$messages" "levels=numa,socket,node allreduce_algorithm=shm"; do
             for whose in none odd even all; do
                 for sides in both send recv; do
                     [ "$whose $sides" = "none $sides" ] && [ $sides != both ] && continue
@@ -87,5 +87,5 @@ else
         done
     done
 fi
-echo "test-device: $passed passed, $failed failed"
+echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
