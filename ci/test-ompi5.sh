@@ -4,7 +4,7 @@
 #
 #   ci/test-ompi5.sh [NAME...]  these checks, or all but mpiperf, in a short form; exit code 77 where the machine does not allow mounts
 #     --full                    the whole of each check, as with 4.1 (a quarter of an hour for all)
-#     -- ARGUMENT...            last: for the script of one NAME, for instance mpi4py -- --full 1 2 3 4 5 8
+#     -- ARGUMENT...            last: for the script of one NAME, for instance --full mpi4py -- 1 2 3 4 5 8
 #     --dso FOLDER              take mca_coll_rust.so for Open MPI 5.0 from there instead of building it
 #     --list                    only print the names
 #     --clean                   removes the folder
