@@ -219,8 +219,7 @@ refuse "wrong value in a list per level" 'coll_rust_bcast_algorithm.*ring' OMPI_
     "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "wrong radix" 'coll_rust_bcast_algorithm.*knomial/1' OMPI_MCA_coll_rust_bcast_algorithm=knomial/1 -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "window out of range" 'coll_rust_window.*99' OMPI_MCA_coll_rust_window=99 -- "${mpirun[@]}" -n 2 "$scratch/hello"
-# The runtime shows one message of several alike.
-survive "earlier names" 'coll_rust_wait' OMPI_MCA_coll_rust_wait=yield OMPI_MCA_coll_rust_shm_limit=1m OMPI_MCA_coll_rust_bcast_algorithm=below -- \
+survive "earlier names" 'coll_rust_shm_wait = yield' OMPI_MCA_coll_rust_show=config OMPI_MCA_coll_rust_wait=yield OMPI_MCA_coll_rust_shm_limit=1m OMPI_MCA_coll_rust_bcast_algorithm=below -- \
     "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "wrong value of an earlier name" 'coll_rust_shm_zero_copy = "12abc"' OMPI_MCA_coll_rust_zero_copy=12abc -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "a number too large for an int" 'coll_rust_window = "99999999999"' OMPI_MCA_coll_rust_window=99999999999 -- "${mpirun[@]}" -n 2 "$scratch/hello"
