@@ -229,7 +229,7 @@ unknown='no parameter coll_rust_widnow,.*mean coll_rust_window'
 mkdir -p "$scratch/home/.openmpi"
 printf 'coll_rust_widnow = 2\n' >"$scratch/unknown.conf"
 cp "$scratch/unknown.conf" "$scratch/home/.openmpi/mca-params.conf"
-cp "$scratch/unknown.conf" "$scratch/tune.conf"
+printf -- '--mca coll_rust_widnow 2\n' >"$scratch/tune.conf" # the form that 4.1 and 5.0 both understand
 while IFS='|' read -r where setting option; do
     for strict in 0 1; do
         # shellcheck disable=SC2206 # options are words
@@ -261,8 +261,9 @@ survive "coll_base_verbose" 'coll:rust: rank 1 of 2 in .*selected' -- "${mpirun[
 if wanted "messages without their file"; then
     mkdir -p "$scratch/alone"
     cp "$dso/mca_coll_rust.so" "$scratch/alone"
-    refuse "messages without their file" 'coll_rust_window = "12abc"' OMPI_MCA_coll_rust_window=12abc \
-        "OMPI_MCA_mca_base_component_path=$scratch/alone:${OMPI_MCA_mca_base_component_path#*:}" -- "${mpirun[@]}" -n 1 "$scratch/hello"
+    mapfile -t settings < <(COLL_RUST_OUT=$scratch/alone ci/env.sh | sed 's/^export //')
+    refuse "messages without their file" 'coll_rust_window = "12abc"' OMPI_MCA_coll_rust_window=12abc "${settings[@]}" -- \
+        "${mpirun[@]}" -n 2 "$scratch/hello"
 fi
 
 # ---------------------------------------------------------------- the report
