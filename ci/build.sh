@@ -124,19 +124,17 @@ fi
 
 # ---------------------------------------------------------------- the C half
 
-crate=$(sed -n '/^\[package\]/,/^\[[^p]/s/^version = "\([0-9.]*\).*/\1/p' Cargo.toml)
-component=$(sed -n 's/^#define CR_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' ompi-glue/component.c | paste -sd.)
-[ "$crate" = "$component" ] || die "Cargo.toml says version $crate, ompi-glue/component.c says $component"
-
 say "the C half, for Open MPI $version ($mpicc)"
 # GCC would load the first fields of every call, constants, from memory of their own.
 flags=(-std=gnu11 -O2 -fno-tree-slp-vectorize -g -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra -Werror)
+read -ra numbers < <(ci/version.sh --flags) || die "Cargo.toml does not tell the version"
+flags+=("${numbers[@]}")
 # Open MPI's free lists swap 16 bytes at once.
 case $("$("$mpicc" --showme:command | cut -d' ' -f1)" -dumpmachine) in
 x86_64-*) flags+=(-mcx16) ;;
 esac
 objects=()
-for source in accelerator component datatype messages module params request services smsc; do
+for source in accelerator component datatype layout messages module params request services smsc; do
     # shellcheck disable=SC2086 # CFLAGS is a list
     "$mpicc" "${flags[@]}" ${CFLAGS:-} "${includes[@]}" "${after[@]}" -c "$glue/$source.c" -o "$scratch/$source.o" >&2 \
         || die "$source.c does not compile against Open MPI $version"

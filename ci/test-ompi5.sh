@@ -28,6 +28,8 @@ check nodes 600 'ci/test-nodes.sh --dso /mnt/out --only "^(Within the nodes|Bloc
 # Those in which Open MPI or its launcher has a part; the parameters are the same code with both.
 check faults 1500 'ci/test-faults.sh --dso /mnt/out --only "by --mca|differ in coll_rust_levels|excludes|killed in (Bcast|Allreduce) of 300000|left in /dev/shm|one of three ranks|wait=auto"' \
     'ci/test-faults.sh --dso /mnt/out'
+# The Rust half, and headers whose structs have changed, make other components there.
+check versions 200 'COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a ci/test-versions.sh --dso /mnt/out'
 check processes 200 '/mnt/out/processes'
 # Buffers in a device's memory.
 check device 3600 'ci/test-device.sh --dso /mnt/out' 'ci/test-device.sh --dso /mnt/out --full'
@@ -88,7 +90,6 @@ else
     cargo rustc --quiet --release --lib --crate-type staticlib --features ompi
     cp "$target/release/libcoll_rust.a" "$scratch/out/"
     inside env COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a MPICC=mpicc /mnt/source/ci/build.sh /mnt/out
-    rm "$scratch/out/libcoll_rust.a"
 fi
 
 for name in "${wanted[@]}"; do

@@ -25,6 +25,7 @@ mpi         |  900 | ci/test-mpi.sh
 matrix      |  400 | ci/test-matrix.sh
 nodes       |  600 | ci/test-nodes.sh
 faults      |  600 | ci/test-faults.sh
+versions    |  300 | ci/test-versions.sh
 demo        |  300 | ci/demo.sh --smoke
 ompi5       |  900 | ci/test-ompi5.sh
 install     |  600 | ci/test-install.sh

@@ -4,21 +4,26 @@
  */
 #include "compat.h"
 
-/* The release of the component, as in Cargo.toml (the build compares). */
-#define CR_VERSION_MAJOR 0
-#define CR_VERSION_MINOR 1
-#define CR_VERSION_PATCH 0
+#ifndef CR_VERSION_MAJOR
+#error "the release of the component is missing: compile with the flags that ci/version.sh prints"
+#endif
 
-#define CR_TEXT_OF(x) #x
-#define CR_TEXT(x) CR_TEXT_OF(x)
-
-/* Open MPI skips a DSO that was built for another version with one line at most: a launcher can look here first. */
-static const char built_for[] =
-    "coll/rust built for Open MPI " CR_TEXT(OMPI_MAJOR_VERSION) "." CR_TEXT(OMPI_MINOR_VERSION) "." CR_TEXT(
-        OMPI_RELEASE_VERSION) ";";
+/* Release, build and what it was built for: as a parameter that nobody can set. */
+static char *version;
 
 static int component_register(void)
 {
+    /* MCA copies what *value points to, and from here on owns it, until the component is closed. */
+    version = (char *) cr_version();
+    int index = mca_base_component_var_register(
+        &mca_coll_rust_component.collm_version, "version",
+        "Release of the component, its build, and the Open MPI that it was built for. All processes of a job must have the same build.",
+        MCA_BASE_VAR_TYPE_STRING, NULL, 0, MCA_BASE_VAR_FLAG_DEFAULT_ONLY, OPAL_INFO_LVL_1, MCA_BASE_VAR_SCOPE_CONSTANT,
+        &version);
+    if (index < 0) {
+        return index;
+    }
+
     const struct cr_param *param;
     const size_t params = cr_param_table(&param);
     for (size_t i = 0; i < params; ++i, ++param) {
@@ -32,7 +37,7 @@ static int component_register(void)
     const struct cr_counter *counter;
     const size_t counters = cr_counter_table(&counter);
     for (size_t i = 0; i < counters; ++i, ++counter) {
-        const int index = mca_base_component_pvar_register(
+        index = mca_base_component_pvar_register(
             &mca_coll_rust_component.collm_version, counter->name, counter->help, OPAL_INFO_LVL_4,
             MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
             MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL, NULL, NULL, counter->value);
@@ -43,12 +48,17 @@ static int component_register(void)
     return OMPI_SUCCESS;
 }
 
+static int opened; /* Open MPI closes what it could not open, too */
+
 /* Rust starts here and not in init_query: MPI_Init opens the components before its exchange of start-up data, to
  * which Rust adds, and queries them after it. ompi_info opens no component. */
 static int component_open(void)
 {
     _Static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "counters are registered as unsigned long long");
-    opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:rust: %s", built_for);
+    if (1 != cr_component_check()) {
+        return OMPI_ERR_NOT_AVAILABLE; /* Open MPI goes on without a word: Rust has said why */
+    }
+    opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:rust: %s", cr_version());
     (void) cr_accelerator_open();
     cr_help_open();
     const int rc = cr_requests_open();
@@ -64,14 +74,18 @@ static int component_open(void)
         cr_requests_close();
         return OMPI_ERROR;
     }
+    opened = 1;
     return OMPI_SUCCESS;
 }
 
 static int component_close(void)
 {
-    cr_hush_close();
-    cr_component_close();
-    cr_requests_close();
+    if (opened) {
+        opened = 0;
+        cr_hush_close();
+        cr_component_close();
+        cr_requests_close();
+    }
     return OMPI_SUCCESS;
 }
 

@@ -137,6 +137,11 @@ size_t cr_param_table(const struct cr_param **table);
 size_t cr_counter_table(const struct cr_counter **table);
 /* After all parameters have been registered. */
 void cr_params_registered(void);
+/* Release, build and what it was built for: a text that stays. */
+const char *cr_version(void);
+/* From the component's open, before anything of Open MPI's is touched that may lie elsewhere than its headers say.
+ * 1: go on; 0: decline (and why has been said). */
+int cr_component_check(void);
 /* From the component's open: parses the parameters, publishes their text. It precedes the exchange of start-up data
  * of MPI_Init (init_query comes too late for that); cr_self and cr_place of the own process work already. MPI error
  * code. */
@@ -188,6 +193,28 @@ int cr_op_start(void *op);
 void cr_op_free(void *op);
 
 /* ---------------------------------------------------------------- services of the shim, called by Rust */
+
+/* The Open MPI that the shim was compiled for, and the one that runs (0.0.0 where it does not tell). At any
+ * time. */
+struct cr_release {
+    unsigned major, minor, patch;
+};
+void cr_releases(struct cr_release *built, struct cr_release *running);
+
+/* What the headers say that the shim was compiled with, and what the running library has. */
+struct cr_difference {
+    const char *name; /* never freed */
+    uint64_t built, found;
+};
+#define CR_MOST_DIFFERENCES 4
+struct cr_differences {
+    size_t count; /* which may exceed CR_MOST_DIFFERENCES: then these are the first */
+    struct cr_difference rows[CR_MOST_DIFFERENCES];
+};
+/* Sizes of structs, and fields where known values stand. At any time. */
+void cr_differences(struct cr_differences *differences);
+/* Fields of MPI_COMM_WORLD, when it looks for its components. */
+void cr_world_differences(struct ompi_communicator_t *world, struct cr_differences *differences);
 
 int cr_comm_rank(struct ompi_communicator_t *comm);
 int cr_comm_size(struct ompi_communicator_t *comm);

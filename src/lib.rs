@@ -29,7 +29,7 @@
 //! # Layers
 //!
 //! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} → {[`pattern`],
-//! [`topo`]} → [`endpoint`], and {`ffi`, [`hier`]} → [`shm`] → {[`sync`], [`endpoint`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the
+//! [`topo`]} → [`endpoint`], and {`ffi`, [`hier`]} → [`shm`] → {[`sync`], [`endpoint`], [`version`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the
 //! simulator copies memory); everything else forbids it, and everything but `ffi` is free of MPI.
 //!
 //! # Rules that keep it right
@@ -58,3 +58,4 @@ pub mod shm;
 pub mod sim;
 pub mod sync;
 pub mod topo;
+pub mod version;

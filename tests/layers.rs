@@ -15,8 +15,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("params", &["endpoint", "select", "sync", "topo"]),
     ("sim", &["endpoint"]),
     ("sync", &[]),
-    ("shm", &["endpoint", "pattern", "sync"]),
-    ("ffi", &["algo", "endpoint", "hier", "params", "pattern", "report", "select", "shm", "sync", "topo"]),
+    ("version", &[]),
+    ("shm", &["endpoint", "pattern", "sync", "version"]),
+    ("ffi", &["algo", "endpoint", "hier", "params", "pattern", "report", "select", "shm", "sync", "topo", "version"]),
 ];
 
 /// Where `unsafe` is allowed.

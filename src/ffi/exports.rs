@@ -9,10 +9,12 @@ use super::glue::{cr_is_finalizing, ompi_communicator_t, ompi_request_t};
 use super::guard::{guard, guard_or};
 use super::kind::Kind;
 use super::shared::quick::At;
-use super::{blocking, counters, engine, messages, network, persistent, placement, settings, startup, summary};
+use super::{
+    blocking, counters, engine, messages, network, persistent, placement, settings, startup, summary, version,
+};
 use crate::params::Topic;
 use crate::topo::{Locality, show};
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
 /// The table of parameters.
@@ -50,6 +52,18 @@ pub unsafe extern "C" fn cr_counter_table(table: *mut *const cr_counter) -> usiz
         unsafe { *table = rows.as_ptr() };
         rows.len()
     })
+}
+
+/// Release, build and what it was built for.
+#[unsafe(no_mangle)]
+pub extern "C" fn cr_version() -> *const c_char {
+    guard_or(c"".as_ptr(), version::text)
+}
+
+/// The component opens: 1 if it may go on.
+#[unsafe(no_mangle)]
+pub extern "C" fn cr_component_check() -> i32 {
+    guard_or(0, || version::check().into())
 }
 
 /// The component starts.
@@ -93,6 +107,7 @@ pub unsafe extern "C" fn cr_comm_query(
             Err(message) => startup::fatal(handle, Topic::WrongValue, message),
         };
         if world {
+            version::check_world(handle);
             startup::check_world(handle);
         }
         if inter || size < 2 || config.priority < 0 {
@@ -125,7 +140,10 @@ pub unsafe extern "C" fn cr_comm_query(
 fn introduce(comm: &Comm) {
     let config = comm.config();
     if messages::is_told(1) {
-        messages::tell(&format!("version {}, {} processes", env!("CARGO_PKG_VERSION"), comm.size()));
+        messages::tell(&format!("version {}, {} processes", version::identity(), comm.size()));
+        if let Some(remark) = version::remark() {
+            messages::tell(remark);
+        }
     }
     if config.show.config {
         startup::print(startup::settings_text().trim_end());

@@ -10,6 +10,7 @@
 //! * [`device`]: buffers in a device's memory;
 //! * [`call`]: a call's arguments and what all ranks know of them; [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
 //! * [`apart`]: futures in memory of their own;
+//! * [`version`]: whether this Open MPI is the one it was built for, and all processes have the same build;
 //! * [`smsc`]: Open MPI's means to read other processes' memory;
 //! * [`counters`]: what was done; [`summary`]: what is reported of it.
 
@@ -49,3 +50,4 @@ mod startup;
 mod summary;
 mod team;
 mod times;
+mod version;

@@ -5,7 +5,7 @@ pub use super::messages::{print, remark};
 use super::messages::{show, show_last};
 use super::network::{missing, network};
 use super::settings::{self, Given, given};
-use super::{placement, smsc};
+use super::{placement, smsc, version};
 use crate::params::{self, Config, Topic, ZeroCopy};
 use crate::shm::copy;
 use std::collections::BTreeSet;
@@ -41,9 +41,9 @@ pub fn init() {
     }
 }
 
-/// This process's card: where it sits, and the parameters that differ from their defaults.
+/// This process's card: where it sits, its build, and the parameters that differ from their defaults.
 fn own_card_text() -> String {
-    let mut card = placement::own_card();
+    let mut card = placement::own_card() + &version::card_line();
     for (param, Given { text, .. }) in params::TABLE.iter().zip(given()) {
         if text != param.default {
             card.push_str(&format!("{}={}\n", param.name, text.replace('\n', " ")));
@@ -118,6 +118,9 @@ fn check_member(comm: *mut ompi_communicator_t, own: &cr_proc, rank: u32) {
             ),
         );
     };
+    if let Err(message) = version::compare((own.rank, &own_card), (rank, &other)) {
+        fatal(comm, Topic::RanksDiffer, &message);
+    }
     if let Err(difference) = compare(&own_card, &other) {
         fatal(
             comm,
@@ -143,7 +146,9 @@ pub fn compare_jobs(names: &[cr_proc]) -> Result<(), i32> {
     let card = |name| card(name).map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code });
     let reference = card(firsts[0].1)?;
     for &(rank, name) in &firsts[1..] {
-        if let Err(difference) = compare(&card(name)?, &reference) {
+        let card = card(name)?;
+        version::compare_jobs((rank, &card), (firsts[0].1, &reference), &placement::own_name())?;
+        if let Err(difference) = compare(&card, &reference) {
             print(&format!(
                 "coll/rust: parameters differ between the jobs of a communicator: {difference} (here: rank {rank}; there: rank 0). \
                  Give all jobs the same values."

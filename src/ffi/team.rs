@@ -12,7 +12,7 @@ use super::data::Datatype;
 use super::glue::{self, CR_ERR_INTERN};
 use super::host::HostEndpoint;
 use super::times::{self, TIMES_BYTES};
-use super::{pool, smsc, startup};
+use super::{pool, smsc, startup, version};
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use crate::params::{Shm, ZeroCopy};
 use crate::shm::config::{Cores, ROTATING};
@@ -304,7 +304,7 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let mut draft = pool::get(shm, attempt).and_then(|pool| said(pool.prepare(ways)));
     let hello = draft.as_ref().map_or(Hello::UNABLE, Draft::hello);
     let phase = 4 * attempt as u8;
-    let hellos = allgather::<HELLO_BYTES>(members, phase, hello).await?;
+    let hellos = version::alike(allgather::<HELLO_BYTES>(members, phase, hello).await?, members.me)?;
 
     let mut status = if yields_here() { YIELDS } else { 0 };
     if rotates_here(shm) {

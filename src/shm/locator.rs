@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::failure::Failure;
 use super::mailbox::GroupId;
 use super::memory::Page;
+use crate::version::{BUILD_BYTES, PROTOCOL, build};
 
 /// Bytes of a [`Locator`].
 pub const LOCATOR_BYTES: usize = 256;
@@ -19,9 +20,9 @@ pub const HELLO_BYTES: usize = LOCATOR_BYTES + 48;
 pub const LONGEST_PATH: usize = LOCATOR_BYTES - FIXED;
 
 /// Bytes of a locator before the path.
-const FIXED: usize = 58;
-/// At the start of every locator; to be changed with its layout, and with that of a pool.
-const MAGIC: u32 = 0x6372_7302;
+const FIXED: usize = 58 + BUILD_BYTES;
+/// At the start of every locator.
+const MAGIC: u32 = 0x6372_7300 | PROTOCOL;
 
 /// Where a pool is, and how to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +63,7 @@ impl Locator {
         let path = self.path.as_deref().map_or(&[][..], |path| path.as_os_str().as_bytes());
         let mut bytes = Writer { bytes: [0; LOCATOR_BYTES], at: 0 };
         bytes.put(MAGIC.to_le_bytes());
+        bytes.put(build());
         bytes.put(self.pid.to_le_bytes());
         bytes.put(self.pid_space.to_le_bytes());
         bytes.put(self.fd.to_le_bytes());
@@ -87,6 +89,9 @@ impl Locator {
             return Err(Failure::new(format!(
                 "a pool of another version: its locator begins with {magic:#x}, not {MAGIC:#x}"
             )));
+        }
+        if from.get() != build() {
+            return Err(Failure::new("a pool of another build"));
         }
         let mut locator = Locator {
             pid: i32::from_le_bytes(from.get()),
@@ -138,6 +143,13 @@ pub enum Kind {
 impl Hello {
     /// What a member says that has no memory for the group.
     pub const UNABLE: [u8; HELLO_BYTES] = [0; HELLO_BYTES];
+
+    /// Whether a message came from another build of the component: nothing else in it, nor in its memory, means
+    /// what it means here.
+    pub fn is_of_another_build(bytes: &[u8; HELLO_BYTES]) -> bool {
+        let mut from = Reader { bytes, at: 0 };
+        *bytes != Hello::UNABLE && (u32::from_le_bytes(from.get()), from.get()) != (MAGIC, build())
+    }
 
     /// The message.
     pub fn encode(&self) -> [u8; HELLO_BYTES] {
@@ -228,9 +240,24 @@ mod tests {
             let mut bytes: [u8; HELLO_BYTES] = garbage.try_into().unwrap();
             if honest {
                 bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+                bytes[4..][..BUILD_BYTES].copy_from_slice(&build());
                 bytes[LOCATOR_BYTES..][..4].copy_from_slice(&1u32.to_le_bytes());
             }
             drop(Hello::decode(&bytes));
+        }
+    }
+
+    #[test]
+    fn another_build_is_noticed() {
+        let place = Place { local: 0, locals: 1 };
+        let locator = Locator { pid: 1, pid_space: 2, fd: 3, length: 4, token: [5; 16], place, path: None };
+        let hello = Hello { locator, control: 1, group: 2, secret: None, smsc: Kind::None };
+        let mut bytes = hello.encode();
+        assert!(!Hello::is_of_another_build(&bytes) && !Hello::is_of_another_build(&Hello::UNABLE));
+        for at in [0, 4, 4 + BUILD_BYTES - 1] {
+            bytes[at] ^= 1;
+            assert!(Hello::is_of_another_build(&bytes) && Hello::decode(&bytes).is_err(), "byte {at}");
+            bytes[at] ^= 1;
         }
     }
 
