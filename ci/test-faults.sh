@@ -393,6 +393,37 @@ CASES
     ;;
 esac
 
+# A rank in a PID name space of its own, as in a container: no pidfd shows it. Ranks have different numbers there, as Open MPI's own shared memory takes ranks of one
+# number for one process.
+if unshare --pid --fork true 2>/dev/null && [ "$btl" = self,vader ]; then
+    cat >"$scratch/apart" <<'APART'
+#!/bin/sh
+i=0
+while [ "$i" -lt "$OMPI_COMM_WORLD_RANK" ]; do
+    sh -c :
+    i=$((i + 1))
+done
+"$@"
+exit $?
+APART
+    chmod +x "$scratch/apart"
+    for wait in spin yield block; do
+        name="a rank killed in another PID name space, errors return, wait=$wait"
+        wanted "$name" || continue
+        touch "$scratch/before"
+        code=0
+        # Its start and its calls take about two seconds; then a death is to be noticed within five.
+        OMPI_MCA_coll_rust_wait=$wait OMPI_MCA_coll_rust_shm_backing=/dev/shm OMPI_MCA_btl_vader_single_copy_mechanism=none timeout -k 5 15 \
+            "${mpirun[@]}" --enable-recovery -n 2 unshare --pid --fork --kill-child --mount-proc "$scratch/apart" "$scratch/stream" Allreduce 1000 1 \
+            --return --outside >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+        # With --enable-recovery the job may end with 0.
+        [ $code != 0 ] || code=$((10 * $(grep -c 'got an error' "$scratch/err")))
+        verdict "$name" $code 'kills itself' 'has died, or has failed' 'rank 0 of 2 got an error'
+    done
+else
+    echo "        (no PID name space, or not Open MPI 4.1: no rank is in another one)"
+fi
+
 # ---------------------------------------------------------------- what a job can live with
 
 # Mounts are the namespace's own. What the pools may hold is less than the operations would like: first some, then nothing.

@@ -269,6 +269,19 @@ for np in 2 5; do
 done
 [ $stock = 0 ] || job real 3 - "" 60 errors
 [ $stock = 1 ] || OMPI_MCA_mpi_param_check=0 job real 3 - "" 60 errors --unchecked
+# Calls whose arguments do not fit together, and ranks that give different lengths: errors, no panic, and nothing written beyond a buffer.
+if [ $stock = 0 ]; then
+    for np in 2 3; do
+        before=$number
+        job real $np - "" 60 args
+        says_not "$before" 'panicked|internal error'
+        for settings in zero_copy_min=1 zero_copy=off; do
+            before=$number
+            job real $np - "$settings" 100 lengths --quick
+            says_not "$before" 'panicked|internal error'
+        done
+    done
+fi
 
 # The same eight ranks in other places, cut in other ways.
 first=$((number + 1))
