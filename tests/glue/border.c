@@ -44,9 +44,11 @@ static struct cr_call seen;
 static int seen_mode, answer;
 static ompi_request_t **seen_request;
 static const void *seen_state;
+static int seen_device;
 
-static int record(const void *from, const struct cr_call *call, int called_mode, ompi_request_t **where)
+static int record(const void *from, const struct cr_call *call, int device, int called_mode, ompi_request_t **where)
 {
+    seen_device = device;
     seen = *call;
     seen_mode = called_mode;
     seen_request = where;
@@ -58,19 +60,34 @@ static int record(const void *from, const struct cr_call *call, int called_mode,
     int cr_block_##name(void *module_state, const struct cr_call *call)                                        \
     {                                                                                                          \
         check(KIND == call->kind, "the door");                                                                 \
-        return record(module_state, call, BLOCKING, NULL);                                                     \
+        return record(module_state, call, 0, BLOCKING, NULL);                                                     \
     }
 CR_DOORS(DOOR)
 #undef DOOR
 
 int cr_call_nonblocking(void *module_state, const struct cr_call *call, struct ompi_request_t **where)
 {
-    return record(module_state, call, NONBLOCKING, where);
+    return record(module_state, call, 0, NONBLOCKING, where);
 }
 
 int cr_call_persistent(void *module_state, const struct cr_call *call, struct ompi_request_t **where)
 {
-    return record(module_state, call, PERSISTENT, where);
+    return record(module_state, call, 0, PERSISTENT, where);
+}
+
+int cr_device_blocking(void *module_state, const struct cr_call *call, int device)
+{
+    return record(module_state, call, device, BLOCKING, NULL);
+}
+
+int cr_device_nonblocking(void *module_state, const struct cr_call *call, int device, ompi_request_t **where)
+{
+    return record(module_state, call, device, NONBLOCKING, where);
+}
+
+int cr_device_persistent(void *module_state, const struct cr_call *call, int device, ompi_request_t **where)
+{
+    return record(module_state, call, device, PERSISTENT, where);
 }
 
 static int freed = 0;
@@ -78,6 +95,25 @@ static int freed = 0;
 void cr_comm_free(void *module_state)
 {
     freed += module_state == state;
+}
+
+/* ---------------------------------------------------------------- in place of accelerator.c */
+
+/* No address is surely the host's: each is asked about. */
+struct cr_host_memory cr_host_memory = {.low = UINTPTR_MAX, .end = 0, .stack = UINTPTR_MAX};
+
+/* Whether an accelerator is active, and which of the two buffers lie in its memory. */
+static int accelerates, on_device;
+
+int cr_accelerates(void)
+{
+    return accelerates;
+}
+
+int cr_is_on_device(const void *at)
+{
+    check(accelerates, "an address is asked about where no accelerator is active");
+    return (at == sbuf && (on_device & CR_SEND_ON_DEVICE)) || (at == rbuf && (on_device & CR_RECV_ON_DEVICE));
 }
 
 /* ---------------------------------------------------------------- what must arrive */
@@ -188,6 +224,8 @@ static void verify(enum in_place in_place, int rc)
     check(seen.kind == expected.kind, "the kind");
     check(seen.root == expected.root, "the root");
     check(seen.op == expected.op, "the operation");
+    const int device = (NULL != expected.send.buf ? CR_SEND_ON_DEVICE : 0) | (NULL != expected.recv.buf ? CR_RECV_ON_DEVICE : 0);
+    check(seen_device == (device & on_device), "which buffers are a device's");
     same_side("send", &seen.send, &expected.send);
     same_side("recv", &seen.recv, &expected.recv);
     memset(&seen, 0x77, sizeof seen);
@@ -202,7 +240,8 @@ static void verify(enum in_place in_place, int rc)
     mode = PERSISTENT;                                                                                         \
     verify(in_place, module->coll_##operation##_init(operation##_ARGUMENTS COMM, INFO, &request, module));
 
-int main(void)
+/* Every operation in every mode, through a module of its own. */
+static void verify_all(void)
 {
     mca_coll_base_module_t *module = cr_module_new(state);
     for (int round = 0; round < 6; round++) {
@@ -213,8 +252,18 @@ int main(void)
         CR_OPERATIONS(VERIFY_THREE)
     }
     name = "module";
+    freed = 0;
     OBJ_RELEASE(module);
     check(freed == 1, "Rust's half was not freed once");
+}
+
+int main(void)
+{
+    verify_all();
+    accelerates = 1;
+    for (on_device = 0; on_device <= (CR_SEND_ON_DEVICE | CR_RECV_ON_DEVICE); on_device++) {
+        verify_all();
+    }
     printf("border: %ld passed, %ld failed\n", passed, failed);
     return failed != 0;
 }
