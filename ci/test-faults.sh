@@ -324,9 +324,15 @@ network() {
 host=$(hostname)
 refuse "missing network file" "$scratch/none" "OMPI_MCA_coll_rust_network_file=$scratch/none" -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "network file is a folder" "$scratch" "OMPI_MCA_coll_rust_network_file=$scratch" -- "${mpirun[@]}" -n 2 "$scratch/hello"
+mkfifo "$scratch/fifo"
+refuse "network file is a FIFO" "FIFO, not a file" "OMPI_MCA_coll_rust_network_file=$scratch/fifo" -- "${mpirun[@]}" -n 2 "$scratch/hello"
+refuse "network file is a device" "device, not a file" "OMPI_MCA_coll_rust_network_file=/dev/zero" -- "${mpirun[@]}" -n 2 "$scratch/hello"
+network "network file of 4 KB that stands for 4 GB" 'too many bytes' "SwitchName=s Nodes=$(printf '%4000s' | tr ' ' x)[1-1048576]\n"
 network "malformed network file" "network:2:3: .*'lonely'" "$host s1\n  lonely\n"
 network "malformed Slurm file" 'network:2:25: .*\[' "SwitchName=s0 Nodes=$host\nSwitchName=s1 Nodes=node[01-\n"
-network "node not in the network file" "$host" "another-node s1\n"
+echo "another-node s1" >"$scratch/others"
+survive "node not in the network file" "1 of 1 nodes are not in the network file .*: $host\\. They are placed at the top" \
+    "OMPI_MCA_coll_rust_network_file=$scratch/others" -- "${mpirun[@]}" -n 2 "$scratch/hello"
 network "cycle in the network file" 'network:[12]:[0-9]+: .*(cycle|itself|loop)' "SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=c Nodes=$host\n"
 network "node named twice in the network file" "network:2:1: .*'$host'" "$host s1\n$host s2\n"
 

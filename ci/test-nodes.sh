@@ -86,6 +86,20 @@ job() {
     tally $code "$CLUSTER_WORK/log"
 }
 
+# The last job's output has one line with each of these.
+shown() {
+    local pattern
+    [ $ran = 1 ] || return 0
+    for pattern; do
+        if [ "$(grep -acE -- "$pattern" "$CLUSTER_WORK/log")" = 1 ]; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "FAIL: not shown once: $pattern"
+        fi
+    done
+}
+
 # Every operation of the last job was served by the component, and none was passed on.
 served() {
     local operation
@@ -149,6 +163,20 @@ esac
 if [ "$mode" != --stock ]; then
     job "Results, network file" 3,2,1,2 slot 100 "${network[@]}" "$bin/correct" rust
     job "Results, Slurm's network file" 3,2,1,2 node 100 "${slurm[@]}" "$bin/correct" rust
+    # What Slurm would tell each task of its place; and where one node lacks it.
+    cat >"$CLUSTER_WORK/slurm" <<'SLURM'
+node=$(hostname)
+if [ "$node" != "$1" ]; then
+    export SLURM_TOPOLOGY_ADDR="top.sw$((${node#node} % 2)).$node" SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node
+fi
+shift
+exec "$@"
+SLURM
+    show=(--mca coll_rust_show hierarchy sh "$CLUSTER_WORK/slurm")
+    job "Results, Slurm's addresses" 2,2,2,2 slot 100 "${show[@]}" all "$bin/correct" rust
+    shown 'switch2 top: ranks 0,[24], leader 0' 'switch1 sw0: ranks 0,[24], leader 0' 'switch1 sw1: ranks [24],6, leader [24]'
+    job "Results, one node without an address" 2,2,2,2 slot 100 "${show[@]}" node3 "$bin/correct" rust
+    shown '1 of 4 nodes have no SLURM_TOPOLOGY_ADDR .*: node3\. They are placed' 'switch1 sw0: ranks 0,[24], leader 0' 'cluster: ranks 0,6, leader 0'
     job "Results, no network file" 3,2,1,2 slot 100 "$bin/correct" rust
     # The operations with a block for each rank. Where ranks describe the same data by different datatypes, Open MPI's coll/tuned hangs, and its
     # coll/han gets results wrong.

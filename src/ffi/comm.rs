@@ -234,7 +234,8 @@ impl Comm {
         own.as_ref().unwrap_or(&self.config.levels)
     }
 
-    fn names(&self) -> Result<Vec<cr_proc>, i32> {
+    /// The names of all processes.
+    pub fn names(&self) -> Result<Vec<cr_proc>, i32> {
         (0..self.size)
             .map(|rank| {
                 let mut name = cr_proc::default();
@@ -256,8 +257,10 @@ impl Comm {
             startup::compare_jobs(&names)?;
         }
         let places = placement::places(&names).map_err(refused)?;
-        let (hosts, originals) = placement::compact(&places);
-        let uppers = network::switches(&originals).map_err(refused)?;
+        let (hosts, nodes) = placement::nodes(&places);
+        let network = network::of(&names, &hosts, &nodes).map_err(refused)?;
+        network::warn(&names, &nodes, network.as_deref());
+        let uppers = network.map_or_else(Vec::new, |network| network.uppers(&nodes));
         let me = self.rank as usize;
         let local: Vec<_> = (0..self.size)
             .zip(&places)

@@ -151,7 +151,7 @@ fn introduce(comm: &Comm) {
     if !(config.show.hierarchy || config.show.dot) {
         return;
     }
-    let (Ok(cards), Ok(network)) = (comm::everybody(comm), network::network()) else {
+    let (Ok(cards), Ok(processes)) = (comm::everybody(comm), comm.names()) else {
         startup::print("coll/rust: the hierarchy cannot be shown: some processes have not said where they are");
         return;
     };
@@ -167,11 +167,13 @@ fn introduce(comm: &Comm) {
         })
         .collect();
     let localities: Vec<Locality> = cards.iter().map(|(_, locality)| Locality::parse(locality)).collect();
+    // What is wrong with it has been said.
+    let network = network::of(&processes, &hosts, &names).ok().flatten();
     let view = show::View {
         hosts: &hosts,
         names: &names,
         localities: &localities,
-        network,
+        network: network.as_deref(),
         spec: &config.levels,
         hw: *placement::hardware(),
         ordered: false,

@@ -136,8 +136,8 @@ pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
     Ok(places)
 }
 
-/// Names of the hosts with these numbers.
-pub fn host_name(number: u32) -> String {
+/// The name of the host with this number.
+fn host_name(number: u32) -> String {
     known().as_ref().and_then(|k| k.hosts.get(number as usize).cloned()).unwrap_or_default()
 }
 
@@ -183,18 +183,18 @@ fn modules(level: glue::cr_hw) -> Modules {
     }
 }
 
-/// Numbers of the hosts made small: in the order of first appearance. Returns them with the original numbers.
-pub fn compact(places: &[Place]) -> (Vec<u32>, Vec<u32>) {
-    let mut originals: Vec<u32> = Vec::new();
+/// The node of every place, by numbers made small, in the order of first appearance; and the names of the nodes.
+pub fn nodes(places: &[Place]) -> (Vec<u32>, Vec<String>) {
+    let mut names: Vec<String> = Vec::new();
     let mut numbers: HashMap<u32, u32> = HashMap::new();
     let hosts = places
         .iter()
         .map(|p| {
             *numbers.entry(p.host).or_insert_with(|| {
-                originals.push(p.host);
-                originals.len() as Rank - 1
+                names.push(host_name(p.host));
+                names.len() as Rank - 1
             })
         })
         .collect();
-    (hosts, originals)
+    (hosts, names)
 }

@@ -3,9 +3,8 @@
 use super::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
 pub use super::messages::{print, remark};
 use super::messages::{show, show_last};
-use super::network::{missing, network};
 use super::settings::{self, Given, given};
-use super::{placement, smsc, version};
+use super::{network, placement, smsc, version};
 use crate::params::{self, Config, Topic, ZeroCopy};
 use crate::shm::copy;
 use std::collections::BTreeSet;
@@ -49,7 +48,7 @@ fn own_card_text() -> String {
             card.push_str(&format!("{}={}\n", param.name, text.replace('\n', " ")));
         }
     }
-    card
+    card + &network::card_lines()
 }
 
 /// The name of this process's host, as its card says.
@@ -68,18 +67,23 @@ pub fn config() -> Result<&'static Config, &'static str> {
 }
 
 /// The parameters that differ from their defaults in a process's card: its lines `name=value`.
-fn settings(card: &str) -> impl Iterator<Item = (&str, &str)> {
+pub fn settings(card: &str) -> impl Iterator<Item = (&str, &str)> {
     card.lines().skip(placement::CARD_LINES).filter_map(|line| line.split_once('='))
 }
 
 /// Compares this process's parameters with those of another one.
 pub fn compare(own: &str, other: &str) -> Result<(), String> {
+    let find = |card, key, default| settings(card).find(|(name, _)| *name == key).map_or(default, |(_, value)| value);
     for p in params::TABLE {
-        let find = |card| settings(card).find(|(name, _)| *name == p.name).map_or(p.default, |(_, value)| value);
-        let (a, b) = (find(own), find(other));
+        let (a, b) = (find(own, p.name, p.default), find(other, p.name, p.default));
         if a != b {
             return Err(format!("{}{} is \"{a}\" here, but \"{b}\" there", params::PREFIX, p.name));
         }
+    }
+    // A file that cannot be read is another message.
+    let texts = [own, other].map(|card| find(card, network::FILE, ""));
+    if texts[0] != texts[1] && texts.iter().all(|text| !text.is_empty()) {
+        return Err(format!("the file of {}network_file has one text here and another one there", params::PREFIX));
     }
     Ok(())
 }
@@ -203,16 +207,11 @@ pub fn settings_text() -> String {
     lines.collect()
 }
 
-/// Checks what this process can tell by itself of the job: its parameters exist, its network file names this node. Ends the job where they do
+/// Checks what this process can tell by itself of the job: its parameters exist, it can read its network file. Ends the job where it does
 /// not.
 pub fn check_world(comm: *mut ompi_communicator_t) {
     check_names(comm);
-    let own_card = own_card_text();
-    let host = own_card.lines().next().unwrap_or_default();
-    match network() {
-        Ok(None) => {}
-        Ok(Some(network)) if network.switches(host).is_some() => {}
-        Ok(Some(_)) => fatal(comm, Topic::NetworkFile, &missing(host)),
-        Err(message) => fatal(comm, Topic::NetworkFile, message),
+    if let Err(message) = network::check() {
+        fatal(comm, Topic::NetworkFile, message);
     }
 }

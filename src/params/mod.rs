@@ -197,7 +197,7 @@ pub struct Config {
     pub max_message: usize,
     /// Largest tag to use; `None`: the largest that the point-to-point layer has.
     pub max_tag: Option<i32>,
-    /// Path of the network file; empty: none.
+    /// `auto`, `none` (or empty), or the path of the network file.
     pub network_file: String,
     /// Shared memory.
     pub shm: Shm,
@@ -242,7 +242,7 @@ impl Default for Config {
             flow_limit: 64,
             max_message: MAX_MESSAGE,
             max_tag: None,
-            network_file: String::new(),
+            network_file: "auto".to_owned(),
             shm: Shm::default(),
             reproducible: false,
             show: Show::default(),

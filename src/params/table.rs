@@ -290,11 +290,11 @@ pub const TABLE: &[Param] = &[
         name: "network_file",
         was: &[],
         kind: Kind::Text,
-        default: "",
-        help: "File that says which switches the nodes hang on. Empty: no switch levels.",
-        details: "Lines of \"<node> <switch> [<switch above> ...]\", or Slurm's topology.conf.",
+        default: "auto",
+        help: "Which switches the nodes hang on: as Slurm tells each task (auto), unknown (none), or as a file says.",
+        details: "A table, or Slurm's topology.conf or topology.yaml (docs/network.md).",
         level: 2,
-        accepted: || "the path of a readable file, or nothing".to_owned(),
+        accepted: || "auto, none, or the path of a readable file".to_owned(),
         set: |c, t| {
             c.network_file = t.trim().to_owned();
             Ok(())

@@ -1,8 +1,8 @@
-//! Where every process sits, and the groups that follow from it. Pure: strings and numbers in, numbers out.
+//! Where every process sits, and the groups that follow from it. Strings and numbers in, numbers out.
 //!
 //! * [`level`]: the levels of the machine and the user's choice among them;
 //! * [`locality`]: which modules of its node a process is bound to, from PMIx;
-//! * [`network`], with `slurm` and `hostlist`: which switches a node hangs on, from a file;
+//! * [`network`]: which switches a node hangs on, from a file or from Slurm;
 //! * [`map`]: the placement of a communicator's processes, as one of them sees it;
 //! * `partition`: what the levels make of a placement;
 //! * [`groups`]: the groups that a process belongs to;
@@ -11,14 +11,12 @@
 
 mod fold;
 pub mod groups;
-mod hostlist;
 pub mod level;
 pub mod locality;
 pub mod map;
 pub mod network;
 mod partition;
 pub mod show;
-mod slurm;
 
 #[cfg(test)]
 mod properties;
@@ -27,5 +25,6 @@ pub use groups::{Group, Hierarchy, Shape};
 pub use level::{Level, LevelSpec, SWITCH_LAYERS};
 pub use locality::Locality;
 pub use map::{Hardware, Modules, Placement};
+pub use network::address::Address;
 pub use network::{Network, NetworkError};
 pub use show::View;
