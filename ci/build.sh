@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds mca_coll_rust.so for one installed Open MPI (4.1 or 5.0), and mpiperf (ci/build-mpiperf.sh); prints the folder of
+# Builds mca_coll_rust.so for one installed Open MPI (4.1, 5.0 or 6), and mpiperf (ci/build-mpiperf.sh); prints the folder of
 # mca_coll_rust.so as the last line.
 #
 #   ci/build.sh [FOLDER]     put it into FOLDER; default: <target folder>/coll-rust/<version of Open MPI>
@@ -60,8 +60,8 @@ mpicc=$(command -v "${MPICC:-mpicc}") \
 version=$({ "$mpicc" --showme:version 2>&1 || true; } | sed -n 's/.*Open MPI v\{0,1\}\([0-9][^ ]*\).*/\1/p' | head -n 1)
 [ -n "$version" ] || die "$mpicc is no compiler wrapper of Open MPI: install libopenmpi-dev, or name one with MPICC"
 case $version in
-4.1.* | 5.*) ;;
-*) die "$mpicc is of Open MPI $version: 4.1 and 5.0 are supported" ;;
+4.1.* | 5.* | 6.*) ;;
+*) die "$mpicc is of Open MPI $version: 4.1, 5.0 and 6 are supported" ;;
 esac
 
 scratch=$(mktemp -d)

@@ -1,5 +1,6 @@
 /*
- * Everything that differs between Open MPI 4.1 and 5.0. The other files of the shim know no version.
+ * Everything that differs between Open MPI 4.1, 5.0 and 6 (main). The other files of the shim know no version: a test sees that
+ * no #if stands in them.
  *
  * It also includes every Open MPI header that the shim needs, in the order they need, and declares what the files
  * of the shim share among themselves.
@@ -51,13 +52,13 @@
 #include "opal/datatype/opal_datatype_cuda.h"
 #include "opal/runtime/opal_params.h"
 #endif
-#elif 5 == OMPI_MAJOR_VERSION
+#elif 5 == OMPI_MAJOR_VERSION || 6 == OMPI_MAJOR_VERSION
 #include "opal/mca/accelerator/accelerator.h"
 #include "opal/mca/accelerator/base/base.h"
 #include "opal/mca/pmix/pmix-internal.h"
 #include "opal/mca/smsc/smsc.h"
 #else
-#error "coll/rust supports Open MPI 4.1 and 5.0"
+#error "coll/rust supports Open MPI 4.1, 5.0 and 6"
 #endif
 
 #include "glue.h"
@@ -149,9 +150,27 @@ static inline int cr_compat_is_on_device(const void *at)
 }
 #endif
 
-#else
+/* Whether opal_progress gives the core away where its callbacks say that they have found nothing. Later, that depends on its threads, and
+ * is not ours to do. */
+#define CR_HUSHES 1
 
-#define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+/* There is no framework smsc: this stands for a component that is not selected, so nothing here is called. */
+typedef struct {
+    size_t registration_data_size;
+    void *(*get_endpoint)(opal_proc_t *proc);
+    void (*return_endpoint)(void *endpoint);
+    int (*copy_from)(void *endpoint, void *to, void *from, size_t bytes, void *key);
+    void *(*map_peer_region)(void *endpoint, uint64_t flags, void *from, size_t bytes, void **mapping);
+    void (*unmap_peer_region)(void *context);
+    void *(*register_region)(void *start, size_t bytes);
+    void (*deregister_region)(void *registration);
+} cr_no_smsc_t;
+static const cr_no_smsc_t *const mca_smsc = NULL;
+#define MCA_SMSC_CALL(function, ...) mca_smsc->function(__VA_ARGS__)
+#define mca_smsc_base_has_feature(feature) 0
+#define CR_NO_SMSC (-1)
+
+#else
 
 #define CR_HELP_IS_RELIABLE 1
 
@@ -185,6 +204,60 @@ static inline int cr_compat_is_on_device(const void *at)
     uint64_t flags = 0;
     return opal_accelerator.check_addr(at, &device, &flags) > 0;
 }
+
+#define CR_HUSHES 0
+
+/* What cr_smsc_find says where no component is selected. */
+#define CR_NO_SMSC 0
+
+#endif
+
+#if 6 > OMPI_MAJOR_VERSION
+
+#if 5 == OMPI_MAJOR_VERSION
+#define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#endif
+
+/* Counts and arrays among the arguments of the module's functions, and the fields of a cr_side that they fill in. */
+typedef int cr_len;
+typedef const cr_count *cr_counts;
+typedef const cr_displ *cr_displs;
+typedef const cr_wide *cr_wides;
+#define CR_COUNTS(array) .counts = (array)
+#define CR_ARRAYS(array, where) .counts = (array), .displs = (where)
+#define CR_WIDE_ARRAYS(array, where) .counts = (array), .wide = (where)
+
+/* Open MPI itself puts an enabled module's functions into the communicator, and takes them out. */
+#define CR_INSTALL(comm, module, slot)
+#define CR_RESTORE(comm, module, slot, function, below)
+
+#else
+
+#define CR_COLL_VERSION MCA_COLL_BASE_VERSION_3_0_0
+
+/* An array argument says by itself whether its elements are ints, or of 64 bits. */
+typedef size_t cr_len;
+typedef ompi_count_array_t cr_counts;
+typedef ompi_disp_array_t cr_displs;
+typedef ompi_disp_array_t cr_wides;
+_Static_assert(sizeof(MPI_Count) == sizeof(cr_big) && sizeof(MPI_Aint) == sizeof(cr_wide), "arrays of 64 bits are as in glue.h");
+#define CR_COUNTS(array)                                                                                       \
+    .big = ompi_count_array_is_64bit(array) ? CR_BIG_COUNTS : 0, .counts = ompi_count_array_ptr(array)
+#define CR_ARRAYS(array, where)                                                                                \
+    .big = (ompi_count_array_is_64bit(array) ? CR_BIG_COUNTS : 0)                                              \
+           | (ompi_disp_array_is_64bit(where) ? CR_BIG_DISPLS : 0),                                            \
+    .counts = ompi_count_array_ptr(array),                                                                     \
+    .displs = ompi_disp_array_is_64bit(where) ? NULL : ompi_disp_array_ptr(where),                             \
+    .wide = ompi_disp_array_is_64bit(where) ? ompi_disp_array_ptr(where) : NULL
+#define CR_WIDE_ARRAYS(array, where) CR_ARRAYS(array, where)
+
+/* A module puts its functions into the communicator itself, and puts back what was there, unless somebody above has not
+ * done so. */
+#define CR_INSTALL(comm, module, slot) MCA_COLL_INSTALL_API(comm, slot, (module)->coll_##slot, module, "rust")
+#define CR_RESTORE(comm, module, slot, function, below)                                                        \
+    if ((module) == (comm)->c_coll->coll_##slot##_module) {                                                    \
+        MCA_COLL_INSTALL_API(comm, slot, function, below, "rust");                                             \
+    }
 
 #endif
 

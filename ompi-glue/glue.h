@@ -87,10 +87,17 @@ enum cr_kind {
     CR_KINDS
 };
 
-/* Elements of the arrays of the vector forms, in every supported version of Open MPI; cr_wide: of Neighbor_alltoallw. */
+/* Elements of the arrays of the vector forms: ints as a rule. */
 typedef int cr_count;
 typedef int cr_displ;
+typedef size_t cr_big;
 typedef ptrdiff_t cr_wide;
+
+/* Which arrays of a side have elements of 64 bits instead; only Open MPI 6 has such ones, of MPI's functions for large counts. */
+enum cr_bigs {
+    CR_BIG_COUNTS = 1, /* counts is an array of cr_big */
+    CR_BIG_DISPLS = 2  /* wide has what displs has else, which is NULL */
+};
 
 /* What a call says about the data that a rank sends, or about those that it receives. As the user gave it: what the
  * operation ignores at this rank (MPI says "significant only at root", or the other buffer is MPI_IN_PLACE) may be
@@ -99,12 +106,13 @@ typedef ptrdiff_t cr_wide;
 struct cr_side {
     void *buf;                     /* NULL where it was MPI_IN_PLACE */
     int in_place;                  /* it was */
+    int big;                       /* of cr_bigs, together; 0: all arrays are of ints. In the vector forms */
     size_t count;                  /* elements; of each block where there is one per rank */
     struct ompi_datatype_t *dtype; /* NULL in Barrier, Alltoallw and Neighbor_alltoallw */
     const cr_count *counts;        /* vector forms: elements of each block */
     const cr_displ *displs;        /* where it begins: in extents of dtype, in bytes for Alltoallw. NULL where the
                                     * blocks follow each other (Reduce_scatter) */
-    const cr_wide *wide;           /* Neighbor_alltoallw: where each block begins, in bytes */
+    const cr_wide *wide;           /* Neighbor_alltoallw: where each block begins, in bytes; and with CR_BIG_DISPLS */
     struct ompi_datatype_t *const *dtypes; /* Alltoallw, Neighbor_alltoallw */
 };
 

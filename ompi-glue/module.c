@@ -49,74 +49,74 @@
 #define CR_ROOT_DEVICE 0
 #define CR_ROOT_FIELDS call.root = root;
 
-#define CR_BUFFER_PARAMETERS void *buf, int count, struct ompi_datatype_t *dtype,
+#define CR_BUFFER_PARAMETERS void *buf, cr_len count, struct ompi_datatype_t *dtype,
 #define CR_BUFFER_ARGUMENTS buf, count, dtype,
 #define CR_BUFFER_ON_HOST on_host(buf)&&
 #define CR_BUFFER_DEVICE (cr_is_on_device(buf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_BUFFER_FIELDS call.recv = (struct cr_side) {CR_BUF(buf), .count = (size_t) count, .dtype = dtype};
 
-#define CR_SEND_PARAMETERS const void *sbuf, int scount, struct ompi_datatype_t *sdtype,
+#define CR_SEND_PARAMETERS const void *sbuf, cr_len scount, struct ompi_datatype_t *sdtype,
 #define CR_SEND_ARGUMENTS sbuf, scount, sdtype,
 #define CR_SEND_ON_HOST on_host(sbuf)&&
 #define CR_SEND_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
 #define CR_SEND_FIELDS call.send = (struct cr_side) {CR_BUF(sbuf), .count = (size_t) scount, .dtype = sdtype};
 
-#define CR_RECV_PARAMETERS void *rbuf, int rcount, struct ompi_datatype_t *rdtype,
+#define CR_RECV_PARAMETERS void *rbuf, cr_len rcount, struct ompi_datatype_t *rdtype,
 #define CR_RECV_ARGUMENTS rbuf, rcount, rdtype,
 #define CR_RECV_ON_HOST on_host(rbuf)&&
 #define CR_RECV_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_RECV_FIELDS call.recv = (struct cr_side) {CR_BUF(rbuf), .count = (size_t) rcount, .dtype = rdtype};
 
 #define CR_SEND_V_PARAMETERS                                                                                   \
-    const void *sbuf, const cr_count *scounts, const cr_displ *sdispls, struct ompi_datatype_t *sdtype,
+    const void *sbuf, cr_counts scounts, cr_displs sdispls, struct ompi_datatype_t *sdtype,
 #define CR_SEND_V_ARGUMENTS sbuf, scounts, sdispls, sdtype,
 #define CR_SEND_V_ON_HOST on_host(sbuf)&&
 #define CR_SEND_V_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
 #define CR_SEND_V_FIELDS                                                                                       \
-    call.send = (struct cr_side) {CR_BUF(sbuf), .counts = scounts, .displs = sdispls, .dtype = sdtype};
+    call.send = (struct cr_side) {CR_BUF(sbuf), CR_ARRAYS(scounts, sdispls), .dtype = sdtype};
 
 #define CR_RECV_V_PARAMETERS                                                                                   \
-    void *rbuf, const cr_count *rcounts, const cr_displ *rdispls, struct ompi_datatype_t *rdtype,
+    void *rbuf, cr_counts rcounts, cr_displs rdispls, struct ompi_datatype_t *rdtype,
 #define CR_RECV_V_ARGUMENTS rbuf, rcounts, rdispls, rdtype,
 #define CR_RECV_V_ON_HOST on_host(rbuf)&&
 #define CR_RECV_V_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_RECV_V_FIELDS                                                                                       \
-    call.recv = (struct cr_side) {CR_BUF(rbuf), .counts = rcounts, .displs = rdispls, .dtype = rdtype};
+    call.recv = (struct cr_side) {CR_BUF(rbuf), CR_ARRAYS(rcounts, rdispls), .dtype = rdtype};
 
 #define CR_SEND_W_PARAMETERS                                                                                   \
-    const void *sbuf, const cr_count *scounts, const cr_displ *sdispls, struct ompi_datatype_t *const *sdtypes,
+    const void *sbuf, cr_counts scounts, cr_displs sdispls, struct ompi_datatype_t *const *sdtypes,
 #define CR_SEND_W_ARGUMENTS sbuf, scounts, sdispls, sdtypes,
 #define CR_SEND_W_ON_HOST on_host(sbuf)&&
 #define CR_SEND_W_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
 #define CR_SEND_W_FIELDS                                                                                       \
-    call.send = (struct cr_side) {CR_BUF(sbuf), .counts = scounts, .displs = sdispls, .dtypes = sdtypes};
+    call.send = (struct cr_side) {CR_BUF(sbuf), CR_ARRAYS(scounts, sdispls), .dtypes = sdtypes};
 
 #define CR_RECV_W_PARAMETERS                                                                                   \
-    void *rbuf, const cr_count *rcounts, const cr_displ *rdispls, struct ompi_datatype_t *const *rdtypes,
+    void *rbuf, cr_counts rcounts, cr_displs rdispls, struct ompi_datatype_t *const *rdtypes,
 #define CR_RECV_W_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
 #define CR_RECV_W_ON_HOST on_host(rbuf)&&
 #define CR_RECV_W_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_RECV_W_FIELDS                                                                                       \
-    call.recv = (struct cr_side) {CR_BUF(rbuf), .counts = rcounts, .displs = rdispls, .dtypes = rdtypes};
+    call.recv = (struct cr_side) {CR_BUF(rbuf), CR_ARRAYS(rcounts, rdispls), .dtypes = rdtypes};
 
 #define CR_SEND_WIDE_PARAMETERS                                                                                \
-    const void *sbuf, const cr_count *scounts, const cr_wide *sdispls, struct ompi_datatype_t *const *sdtypes,
+    const void *sbuf, cr_counts scounts, cr_wides sdispls, struct ompi_datatype_t *const *sdtypes,
 #define CR_SEND_WIDE_ARGUMENTS sbuf, scounts, sdispls, sdtypes,
 #define CR_SEND_WIDE_ON_HOST on_host(sbuf)&&
 #define CR_SEND_WIDE_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
 #define CR_SEND_WIDE_FIELDS                                                                                    \
-    call.send = (struct cr_side) {CR_BUF(sbuf), .counts = scounts, .wide = sdispls, .dtypes = sdtypes};
+    call.send = (struct cr_side) {CR_BUF(sbuf), CR_WIDE_ARRAYS(scounts, sdispls), .dtypes = sdtypes};
 
 #define CR_RECV_WIDE_PARAMETERS                                                                                \
-    void *rbuf, const cr_count *rcounts, const cr_wide *rdispls, struct ompi_datatype_t *const *rdtypes,
+    void *rbuf, cr_counts rcounts, cr_wides rdispls, struct ompi_datatype_t *const *rdtypes,
 #define CR_RECV_WIDE_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
 #define CR_RECV_WIDE_ON_HOST on_host(rbuf)&&
 #define CR_RECV_WIDE_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
 #define CR_RECV_WIDE_FIELDS                                                                                    \
-    call.recv = (struct cr_side) {CR_BUF(rbuf), .counts = rcounts, .wide = rdispls, .dtypes = rdtypes};
+    call.recv = (struct cr_side) {CR_BUF(rbuf), CR_WIDE_ARRAYS(rcounts, rdispls), .dtypes = rdtypes};
 
 #define CR_REDUCE_PARAMETERS                                                                                   \
-    const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+    const void *sbuf, void *rbuf, cr_len count, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
 #define CR_REDUCE_ARGUMENTS sbuf, rbuf, count, dtype, op,
 #define CR_REDUCE_ON_HOST on_host(rbuf)&&on_host(sbuf)&&
 #define CR_REDUCE_DEVICE CR_SEND_DEVICE | CR_RECV_DEVICE
@@ -126,13 +126,13 @@
     call.op = op;
 
 #define CR_REDUCE_V_PARAMETERS                                                                                 \
-    const void *sbuf, void *rbuf, const cr_count *counts, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+    const void *sbuf, void *rbuf, cr_counts counts, struct ompi_datatype_t *dtype, struct ompi_op_t *op,
 #define CR_REDUCE_V_ARGUMENTS sbuf, rbuf, counts, dtype, op,
 #define CR_REDUCE_V_ON_HOST on_host(rbuf)&&on_host(sbuf)&&
 #define CR_REDUCE_V_DEVICE CR_SEND_DEVICE | CR_RECV_DEVICE
 #define CR_REDUCE_V_FIELDS                                                                                     \
-    call.send = (struct cr_side) {CR_BUF(sbuf), .counts = counts, .dtype = dtype};                             \
-    call.recv = (struct cr_side) {CR_BUF(rbuf), .counts = counts, .dtype = dtype};                             \
+    call.send = (struct cr_side) {CR_BUF(sbuf), CR_COUNTS(counts), .dtype = dtype};                             \
+    call.recv = (struct cr_side) {CR_BUF(rbuf), CR_COUNTS(counts), .dtype = dtype};                             \
     call.op = op;
 
 #define CR_BUF(pointer)                                                                                        \
@@ -244,7 +244,7 @@ CR_OPERATIONS(CR_THREE_FUNCTIONS)
 /* ---------------------------------------------------------------- life */
 
 /* Called in the order of priority, lowest first: what the communicator holds now is what is below us. A failure
- * drops the module, and its destructor releases what was saved. */
+ * drops the module, and its destructor releases what was saved. So nothing is installed before all is there. */
 static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *comm)
 {
     cr_module_t *self = (cr_module_t *) module;
@@ -258,14 +258,21 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
     }
     CR_OPERATIONS(CR_THREE_SLOTS)
 #undef SLOT
+#define SLOT(name, needed) CR_INSTALL(comm, module, name);
+    CR_OPERATIONS(CR_THREE_SLOTS)
+#undef SLOT
     return OMPI_SUCCESS;
 }
 
-/* Open MPI calls this once per slot, as a rule: there is nothing to undo before the destructor. */
+/* Modules are disabled in the reverse order. May be called several times. What was saved is released by the destructor. */
 static int disable(mca_coll_base_module_t *module, struct ompi_communicator_t *comm)
 {
-    (void) module;
+    cr_module_t *self = (cr_module_t *) module;
+    (void) self;
     (void) comm;
+#define SLOT(name, needed) CR_RESTORE(comm, module, name, self->name, self->name##_module);
+    CR_OPERATIONS(CR_THREE_SLOTS)
+#undef SLOT
     return OMPI_SUCCESS;
 }
 

@@ -294,9 +294,8 @@ void cr_progress(void)
     opal_progress();
 }
 
-#if 4 == OMPI_MAJOR_VERSION
-/* opal_progress gives the core away where its callbacks have found nothing, among which are no messages by TCP. The
- * switch that tells it not to is one of the whole process, which other threads read, so this callback says that
+/* Where opal_progress gives the core away as soon as its callbacks have found nothing, among which are no messages by TCP:
+ * the switch that tells it not to is one of the whole process, which other threads read, so this callback says that
  * something was found, to its own thread. */
 static _Thread_local int hushed;
 
@@ -309,47 +308,32 @@ static int hush(void)
 
 int cr_hush_open(void)
 {
-    return cr_yields() ? cr_progress_register(hush) : MPI_SUCCESS;
+    return CR_HUSHES && cr_yields() ? cr_progress_register(hush) : MPI_SUCCESS;
 }
 
 void cr_hush_close(void)
 {
-    cr_progress_unregister(hush);
+    if (CR_HUSHES) {
+        cr_progress_unregister(hush);
+    }
 }
 
 int cr_hushes(void)
 {
-    return 1;
+    return CR_HUSHES;
 }
 
 void cr_progress_hushed(void)
 {
+    if (!CR_HUSHES) {
+        opal_progress();
+        return;
+    }
     const int before = hushed;
     hushed = 1;
     opal_progress();
     hushed = before;
 }
-#else
-/* How Open MPI 5 gives the core away depends on its threads, and is not ours to do. */
-int cr_hush_open(void)
-{
-    return MPI_SUCCESS;
-}
-
-void cr_hush_close(void)
-{
-}
-
-int cr_hushes(void)
-{
-    return 0;
-}
-
-void cr_progress_hushed(void)
-{
-    opal_progress();
-}
-#endif
 
 int cr_progress_register(int (*function)(void))
 {

@@ -1,72 +1,14 @@
 /*
- * Reading other processes' memory by Open MPI's framework smsc (shared memory, single copy), which 5.0 brought. MPI_Init selects its component
- * before communicators select those of coll.
+ * Reading other processes' memory by Open MPI's framework smsc (shared memory, single copy), which 5.0 brought. MPI_Init selects
+ * its component before communicators select those of coll. (For 4.1, compat.h has a stand-in of which nothing is selected.)
  */
 #include "compat.h"
-
-#if 4 == OMPI_MAJOR_VERSION
-
-int cr_smsc_find(struct cr_smsc *info)
-{
-    memset(info, 0, sizeof(*info));
-    return -1;
-}
-
-void *cr_smsc_endpoint(struct ompi_communicator_t *comm, int rank)
-{
-    (void) comm;
-    (void) rank;
-    return NULL;
-}
-
-void cr_smsc_release(void *endpoint)
-{
-    (void) endpoint;
-}
-
-int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes, const void *key)
-{
-    (void) endpoint;
-    (void) to;
-    (void) from;
-    (void) bytes;
-    (void) key;
-    return MPI_ERR_INTERN;
-}
-
-const void *cr_smsc_map(void *endpoint, uint64_t from, size_t bytes, void **context)
-{
-    (void) endpoint;
-    (void) from;
-    (void) bytes;
-    (void) context;
-    return NULL;
-}
-
-void cr_smsc_unmap(void *context)
-{
-    (void) context;
-}
-
-void *cr_smsc_register(const void *start, size_t bytes)
-{
-    (void) start;
-    (void) bytes;
-    return NULL;
-}
-
-void cr_smsc_deregister(void *registration)
-{
-    (void) registration;
-}
-
-#else
 
 int cr_smsc_find(struct cr_smsc *info)
 {
     memset(info, 0, sizeof(*info));
     if (NULL == mca_smsc) {
-        return 0;
+        return CR_NO_SMSC;
     }
     info->maps = mca_smsc_base_has_feature(MCA_SMSC_FEATURE_CAN_MAP);
     if (mca_smsc_base_has_feature(MCA_SMSC_FEATURE_REQUIRE_REGISTRATION)) {
@@ -116,5 +58,3 @@ void cr_smsc_deregister(void *registration)
 {
     MCA_SMSC_CALL(deregister_region, registration);
 }
-
-#endif

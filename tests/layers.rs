@@ -93,3 +93,26 @@ fn extern_c_is_only_in_ffi() {
         assert!(inside || !code(&text).any(|l| l.contains("extern \"C\"")), "{}", file.display());
     }
 }
+
+/// What differs between versions of Open MPI is in one header: the other files of the shim have no `#if`, but of what a
+/// compiler's command may have defined already.
+#[test]
+fn versions_are_told_apart_in_one_header() {
+    let glue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/ompi-glue"));
+    let mut seen = 0;
+    for entry in fs::read_dir(glue).unwrap() {
+        let file = entry.unwrap().path();
+        if file.is_dir() || file.ends_with("compat.h") {
+            continue;
+        }
+        seen += 1;
+        for (number, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+            let directive = line.trim_start().strip_prefix('#').unwrap_or_default().trim_start();
+            let guards = ["ifndef COLL_RUST_", "ifndef CR_VERSION_MAJOR", "ifndef _GNU_SOURCE"];
+            let guard = guards.iter().any(|guard| directive.starts_with(guard));
+            let fine = guard || !(directive.starts_with("if") || directive.starts_with("el"));
+            assert!(fine, "{}:{}: {line}: belongs into compat.h", file.display(), number + 1);
+        }
+    }
+    assert!(seen >= 7, "only {seen} files of the shim were looked at");
+}

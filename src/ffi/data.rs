@@ -2,9 +2,9 @@
 
 mod arrays;
 
-pub use arrays::{Array, Starts};
+pub use arrays::{Array, Counts, Starts};
 
-use super::glue::{self, cr_count, cr_displ, cr_dtype_info, cr_side, ompi_datatype_t};
+use super::glue::{self, CR_BIG_COUNTS, cr_dtype_info, cr_side, ompi_datatype_t};
 use crate::endpoint::{Blocks, Error, Result, Span, Stream};
 use std::ffi::c_void;
 use std::ops::Range;
@@ -134,9 +134,9 @@ pub enum Layout {
     /// Elements; where there are blocks, so many for each, one block after the other.
     Equal { dtype: Datatype, count: usize },
     /// Blocks: so many elements, from so many extents on. Without displacements, one block after the other.
-    Vector { dtype: Datatype, counts: Array<cr_count>, displs: Option<Array<cr_displ>> },
+    Vector { dtype: Datatype, counts: Counts, displs: Option<Starts> },
     /// Blocks: so many elements of a datatype of its own, from so many bytes on.
-    Typed { dtypes: Array<*mut ompi_datatype_t>, counts: Array<cr_count>, starts: Starts },
+    Typed { dtypes: Array<*mut ompi_datatype_t>, counts: Counts, starts: Starts },
 }
 
 /// The data that a call sends, or those that it receives.
@@ -156,15 +156,6 @@ unsafe impl Send for Side {}
 // SAFETY: as above.
 unsafe impl Sync for Side {}
 
-/// A count that the user gave for a block. Open MPI refuses negative ones.
-fn elements(count: cr_count) -> usize {
-    usize::try_from(count).unwrap_or(0)
-}
-
-fn sum(counts: &[cr_count]) -> usize {
-    counts.iter().fold(0, |sum, &count| sum.saturating_add(elements(count)))
-}
-
 impl Side {
     /// No data.
     pub const NOTHING: Side =
@@ -181,18 +172,19 @@ impl Side {
             // SAFETY: live by the caller's promise; null where every block has its own.
             _ => unsafe { Datatype::of(side.dtype) },
         };
-        let counts = Array::Borrowed(side.counts, blocks);
-        let displs = Array::Borrowed(side.displs, blocks);
+        let counts = match side.big as u32 & CR_BIG_COUNTS {
+            0 => Counts::Ints(Array::Borrowed(side.counts, blocks)),
+            _ => Counts::Big(Array::Borrowed(side.counts.cast(), blocks)),
+        };
+        let starts = match side.wide.is_null() {
+            true => Starts::Narrow(Array::Borrowed(side.displs, blocks)),
+            false => Starts::Wide(Array::Borrowed(side.wide, blocks)),
+        };
+        let given = !(side.displs.is_null() && side.wide.is_null());
         let layout = match (side.counts.is_null(), side.dtypes.is_null()) {
             (true, _) => Layout::Equal { dtype, count: side.count },
-            (false, true) => Layout::Vector { dtype, counts, displs: (!side.displs.is_null()).then_some(displs) },
-            (false, false) => {
-                let starts = match side.wide.is_null() {
-                    true => Starts::Narrow(displs),
-                    false => Starts::Wide(Array::Borrowed(side.wide, blocks)),
-                };
-                Layout::Typed { dtypes: Array::Borrowed(side.dtypes, blocks), counts, starts }
-            }
+            (false, true) => Layout::Vector { dtype, counts, displs: given.then_some(starts) },
+            (false, false) => Layout::Typed { dtypes: Array::Borrowed(side.dtypes, blocks), counts, starts },
         };
         Side { buffer: side.buf, layout, device: false }
     }
@@ -203,7 +195,7 @@ impl Side {
             Layout::Equal { .. } => {}
             Layout::Vector { counts, displs, .. } => {
                 counts.own();
-                displs.iter_mut().for_each(Array::own);
+                displs.iter_mut().for_each(Starts::own);
             }
             Layout::Typed { dtypes, counts, starts } => {
                 dtypes.own();
@@ -253,7 +245,7 @@ impl Side {
     pub fn part(&self, rank: usize) -> usize {
         match &self.layout {
             Layout::Equal { count, .. } => *count,
-            Layout::Vector { counts, .. } => elements(counts.all()[rank]),
+            Layout::Vector { counts, .. } => counts.of(rank),
             Layout::Typed { .. } => 0,
         }
     }
@@ -262,7 +254,7 @@ impl Side {
     pub fn count(&self) -> usize {
         match &self.layout {
             Layout::Equal { count, .. } => *count,
-            Layout::Vector { counts, .. } => sum(counts.all()),
+            Layout::Vector { counts, .. } => counts.before(counts.blocks()),
             Layout::Typed { .. } => 0,
         }
     }
@@ -282,13 +274,13 @@ impl HostBlocks<'_> {
             return HostBlocks { side, typed: Vec::new() };
         };
         let mut dtype = Datatype::BYTES;
-        let all = dtypes.all().iter().zip(counts.all()).enumerate();
-        let block = |(number, (&handle, &count)): (usize, (&*mut ompi_datatype_t, &cr_count))| {
+        let all = dtypes.all().iter().enumerate();
+        let block = |(number, &handle): (usize, &*mut ompi_datatype_t)| {
             if handle != dtype.handle {
                 // SAFETY: the handles of a significant side are live.
                 dtype = unsafe { Datatype::of(handle) };
             }
-            side.stream_at(dtype, elements(count), starts.of(number))
+            side.stream_at(dtype, counts.of(number), starts.of(number))
         };
         HostBlocks { side, typed: all.map(block).collect() }
     }
@@ -300,11 +292,10 @@ impl HostBlocks<'_> {
         let (dtype, count, shift) = match &self.side.layout {
             Layout::Equal { dtype, count } => (*dtype, *count, apart(dtype, rank.saturating_mul(*count))),
             Layout::Vector { dtype, counts, displs: Some(displs) } => {
-                (*dtype, elements(counts.all()[rank]), dtype.info.extent.wrapping_mul(displs.all()[rank] as isize))
+                (*dtype, counts.of(rank), dtype.info.extent.wrapping_mul(displs.of(rank)))
             }
             Layout::Vector { dtype, counts, displs: None } => {
-                let counts = counts.all();
-                (*dtype, elements(counts[rank]), apart(dtype, sum(&counts[..rank])))
+                (*dtype, counts.of(rank), apart(dtype, counts.before(rank)))
             }
             Layout::Typed { .. } => return self.typed[rank],
         };
@@ -317,7 +308,7 @@ impl Blocks for HostBlocks<'_> {
     fn len(&self, member: usize) -> usize {
         match &self.side.layout {
             Layout::Equal { dtype, count } => dtype.bytes(*count),
-            Layout::Vector { dtype, counts, .. } => dtype.bytes(elements(counts.all()[member])),
+            Layout::Vector { dtype, counts, .. } => dtype.bytes(counts.of(member)),
             Layout::Typed { .. } => self.typed[member].len(),
         }
     }

@@ -162,7 +162,7 @@ pub unsafe fn stream(side: &cr_side) -> Option<Span> {
     bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
 }
 
-/// The blocks of a side; `None` where they are not plain, and, where they are equal, without any element.
+/// The blocks of a side; `None` where they are not plain, where arrays are not of ints, and, where they are equal, without any element.
 ///
 /// # Safety
 /// As for [`stream`].
@@ -172,6 +172,7 @@ pub unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
     let size = unsafe { plain(side.dtype) }?;
     let each = match side.counts.is_null() {
         true => size.checked_mul(side.count).filter(|&each| each > 0)?,
+        false if side.big != 0 => return None,
         false => 0,
     };
     Some(PlainBlocks { buffer: side.buf.cast(), size, each, counts: side.counts, displs: side.displs })

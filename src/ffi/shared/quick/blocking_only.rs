@@ -14,6 +14,9 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
     #[inline(always)]
     pub unsafe fn reduce_scatter(self, call: &cr_call) -> Option<i32> {
         let (team, side) = (self.team, &call.recv);
+        if side.big != 0 {
+            return None;
+        }
         let counts = |member: usize| match side.counts.is_null() {
             true => side.count,
             false => usize::try_from(PlainBlocks::entry(side.counts, member)).unwrap_or(0),
