@@ -9,7 +9,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-options="--only --dso" programs="hello stream waits comms sizes noread"
+options="--only --dso" programs="hello stream waits comms sizes noread frugal"
 . ci/mpi-jobs.sh
 
 mpirun=("${several[@]}" "$mpiexec" --oversubscribe --mca btl "$btl" --mca mpi_yield_when_idle 1)
@@ -23,7 +23,7 @@ mkdir "$TMPDIR"
 # itself leaves one per user and host.
 leftovers() {
     local file
-    pgrep -f "^$scratch/(hello|stream|waits|comms|sizes)" | sed 's/^/process /'
+    pgrep -f "^$scratch/(hello|stream|waits|comms|sizes|frugal)" | sed 's/^/process /'
     # What a living process maps or holds is another job's: ours are gone, or were named just now.
     for file in $(find /dev/shm -mindepth 1 -newer "$scratch/before"); do
         if ! grep -qsF "$file" /proc/[0-9]*/maps && ! find /proc/[0-9]*/fd -lname "$file" 2>/dev/null | grep -q . && [ -e "$file" ]; then
@@ -368,6 +368,18 @@ for operation in Bcast Reduce Allreduce Barrier; do
     done
 done
 
+# Pools have files in a folder: nothing is left whenever a rank dies, before the first collective or in it, while others wait there.
+for after in 0 50 150 400 1000 3000 10000; do
+    name="rank 1 of 3 killed $after us after MPI_Init, pools in /dev/shm"
+    wanted "$name" || continue
+    touch "$scratch/before"
+    code=0
+    OMPI_MCA_coll_rust_shm_backing=/dev/shm timeout -k 5 60 "${mpirun[@]}" -n 3 "$scratch/stream" Bcast 3000 1 --after $after \
+        >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+    [ $code != 137 ] || code=9
+    verdict "$name" $code 'kills itself' 'signal 9|SIGKILL|Killed'
+done
+
 # Through shared memory, the others need not wait for the runtime: each gets an error.
 case $("$mpiexec" --version 2>/dev/null | head -n 1) in
 *" 4."*)
@@ -482,6 +494,30 @@ for folder in /sys/fs/cgroup /sys/fs/cgroup/cpu; do
         sleep 0.2
     done
 done
+# What a process has closed, locked, or may not have.
+survive "ranks that close their standard descriptors" '' -- "${mpirun[@]}" -n 3 "$scratch/frugal" --parts closed
+for when in locked later; do # memory that is locked before MPI starts, and afterwards
+    survive "ranks whose memory is $when" '' -- "${mpirun[@]}" -n 4 "$scratch/frugal" --parts $when
+done
+survive "400 communicators of 4 ranks, hardly used" '' -- "${mpirun[@]}" -n 4 "$scratch/frugal" --ints 2 --each 120 --shared 2000
+survive "400 communicators of 4 ranks, used once" '' -- "${mpirun[@]}" -n 4 "$scratch/frugal" --ints 250 --shared 12000
+for folder in /sys/fs/cgroup /sys/fs/cgroup/memory; do
+    group=$folder/coll_rust.$$
+    mkdir "$group" 2>/dev/null || continue
+    limit=$group/memory.limit_in_bytes
+    [ ! -e "$group/memory.max" ] || limit=$group/memory.max
+    if [ -e "$limit" ] && echo 250M >"$limit" 2>/dev/null; then
+        # shellcheck disable=SC2016 # for the inner shell
+        survive "400 communicators of 4 ranks in 250 MB" '' -- \
+            sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "${mpirun[@]}" -n 4 "$scratch/frugal" --parts alive --ints 250
+    fi
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        rmdir "$group" 2>/dev/null && break
+        sleep 0.2
+    done
+done
+survive "a folder for shared memory that does not exist" 'no shared memory.*/no/such/folder' OMPI_MCA_coll_rust_shm_backing=/no/such/folder -- \
+    "${mpirun[@]}" -n 3 "$scratch/hello"
 for np in 2 4; do
     survive "5000 communicators, and 1000 at a time, of $np ranks" '' -- \
         "${mpirun[@]}" -n $np "$scratch/comms" --parts idle,leak,many --cycles 5000 --alive 1000 --share $(((256 << 20) / np))

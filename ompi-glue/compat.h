@@ -150,6 +150,13 @@ static inline int cr_compat_is_on_device(const void *at)
 }
 #endif
 
+static inline void cr_compat_remove_at_end(const char *path)
+{
+    if (NULL != opal_pmix.register_cleanup) {
+        opal_pmix.register_cleanup((char *) path, false, false, false);
+    }
+}
+
 /* Whether opal_progress gives the core away where its callbacks say that they have found nothing. Later, that depends on its threads, and
  * is not ours to do. */
 #define CR_HUSHES 1
@@ -173,6 +180,11 @@ static const cr_no_smsc_t *const mca_smsc = NULL;
 #else
 
 #define CR_HELP_IS_RELIABLE 1
+
+static inline void cr_compat_remove_at_end(const char *path)
+{
+    opal_pmix_register_cleanup((char *) path, false, false, false);
+}
 
 #define CR_KEY_HOSTNAME PMIX_HOSTNAME
 #define CR_KEY_LOCAL_PEERS PMIX_LOCAL_PEERS

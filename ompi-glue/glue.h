@@ -390,6 +390,8 @@ void cr_settings_in_files(cr_setting_fn each, void *to);
 /* The job's exchange of start-up data. Put: before the fence of MPI_Init. Get: of a process of the same job; the string
  * is malloc'd, NULL and an MPI error code where there is none. */
 int cr_modex_put(const char *text);
+/* Has the runtime remove a file when the process ends, where it can. */
+void cr_remove_at_end(const char *path);
 int cr_modex_get(const struct cr_proc *name, char **text);
 
 void cr_print(const char *text);                           /* to standard error as it is, newline included */

@@ -347,6 +347,11 @@ void cr_progress_unregister(int (*function)(void))
 
 /* ---------------------------------------------------------------- start-up data, the end */
 
+void cr_remove_at_end(const char *path)
+{
+    cr_compat_remove_at_end(path);
+}
+
 int cr_modex_put(const char *text)
 {
     return 0 == cr_compat_modex_put(text, strlen(text) + 1) ? MPI_SUCCESS : MPI_ERR_INTERN;

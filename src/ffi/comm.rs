@@ -144,7 +144,7 @@ impl Comm {
 
     #[cold]
     fn look_for_sharing(&self) -> Result<Sharing, i32> {
-        let allowed = self.config.shm.limit > 0 && !self.is_of_several_jobs();
+        let allowed = self.config.shm.limit != Some(0) && !self.is_of_several_jobs();
         let found = match self.place()?.nodes() {
             _ if !allowed => Sharing::Nobody,
             1 => Sharing::All,

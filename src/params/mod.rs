@@ -104,8 +104,8 @@ pub struct Shm {
     pub fragments: Option<usize>,
     /// Sets of a queue; `None`: built-in.
     pub sets: Option<usize>,
-    /// Bytes per node over all processes; 0: no shared memory.
-    pub limit: u64,
+    /// Bytes per node over all processes; 0: no shared memory. `None`: by what memory there is.
+    pub limit: Option<u64>,
     /// Where it comes from.
     pub backing: ShmBacking,
     /// How to write to queues.
@@ -124,7 +124,7 @@ impl Default for Shm {
             fragment_size: None,
             fragments: None,
             sets: None,
-            limit: 256 << 20,
+            limit: None,
             backing: ShmBacking::Auto,
             stores: Stores::Auto,
             wait: Mode::Auto,

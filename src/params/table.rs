@@ -1,7 +1,7 @@
 //! The table: in one file, though a long one, since it is nothing but a row for each parameter, in the order in which they are printed.
 
 use super::Config;
-use super::values::{Kind, backing, boolean, bytes, integer, op_levels, report, size, stores, wait, within, zero_copy};
+use super::values::{Kind, backing, boolean, integer, op_levels, report, size, stores, wait, within, zero_copy};
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
 use crate::select::{
@@ -303,14 +303,15 @@ pub const TABLE: &[Param] = &[
     Param {
         name: "shm_node_limit",
         was: &["shm_limit"],
-        kind: Kind::Size { auto: false },
-        default: "256m",
+        kind: Kind::Size { auto: true },
+        default: "auto",
         help: "Shared memory of all processes of a job on one node together. Each process has an equal share. \
                0: no shared memory.",
-        details: "Where a share is spent, point-to-point messages take over.",
+        details: "Where a share is spent, point-to-point messages take over. auto: 256m, or an eighth of the memory that the \
+                  processes may use (control groups, the machine), if that is less.",
         level: 3,
-        accepted: || "a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
-        set: |c, t| bytes(t).map(|v| c.shm.limit = v as u64),
+        accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
+        set: |c, t| size(t).map(|v| c.shm.limit = v.map(|v| v as u64)),
     },
     Param {
         name: "shm_backing",
@@ -318,8 +319,9 @@ pub const TABLE: &[Param] = &[
         kind: Kind::Text,
         default: "auto",
         help: "Where shared memory comes from: anonymous files (memfd), or files in a folder.",
-        details: "Names of files in a folder are gone once all processes have opened them. auto: memfd, and \
-               /dev/shm where processes cannot open each other's.",
+        details: "Files have names only where processes cannot open each other's descriptors, and until all have \
+               opened them. auto: memfd, and /dev/shm where they cannot. A folder in which no file can be made is told; \
+               point-to-point messages take over.",
         level: 5,
         accepted: || "auto, memfd, or the absolute path of a folder".to_owned(),
         set: |c, t| backing(t).map(|v| c.shm.backing = v),

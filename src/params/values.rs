@@ -84,7 +84,7 @@ pub(super) fn op_levels(text: &str) -> Result<Option<LevelSpec>, String> {
 }
 
 /// A size that must be one.
-pub(super) fn bytes(text: &str) -> Result<usize, String> {
+fn bytes(text: &str) -> Result<usize, String> {
     size(text)?.ok_or_else(|| "not a size".to_owned())
 }
 

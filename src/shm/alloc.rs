@@ -43,6 +43,11 @@ impl Pages {
         Some(first)
     }
 
+    /// First page and length of every free run, ascending.
+    pub fn runs(&self) -> impl Iterator<Item = (Page, u32)> {
+        self.free.iter().map(|(&first, &length)| (first, length))
+    }
+
     /// Gives back pages that were taken.
     ///
     /// # Panics
@@ -86,11 +91,6 @@ impl PageSet {
         self.0[page as usize / 64] >> (page % 64) & 1 == 1
     }
 
-    /// Number of pages in the set.
-    pub fn count(&self) -> u32 {
-        self.0.iter().map(|bits| bits.count_ones()).sum()
-    }
-
     /// Adds pages.
     pub fn add(&mut self, first: Page, count: u32) {
         let end = first + count;
@@ -98,6 +98,17 @@ impl PageSet {
         while page < end {
             let here = (64 - page % 64).min(end - page);
             self.0[page as usize / 64] |= u64::MAX >> (64 - here) << (page % 64);
+            page += here;
+        }
+    }
+
+    /// Takes pages out.
+    pub fn remove(&mut self, first: Page, count: u32) {
+        let end = first + count;
+        let mut page = first;
+        while page < end {
+            let here = (64 - page % 64).min(end - page);
+            self.0[page as usize / 64] &= !(u64::MAX >> (64 - here) << (page % 64));
             page += here;
         }
     }
@@ -192,16 +203,19 @@ mod tests {
         }
 
         #[test]
-        fn runs_tell_the_set(adds in prop::collection::vec((0u32..192, 0u32..129), 0..6), first in 0u32..150, count in 0u32..171) {
+        fn runs_tell_the_set(adds in prop::collection::vec((0u32..192, 0u32..129), 0..6),
+            removed in prop::collection::vec((0u32..192, 0u32..129), 0..3), first in 0u32..150, count in 0u32..171) {
             let mut set = PageSet::new(320);
             adds.iter().for_each(|&(page, count)| set.add(page, count));
+            removed.iter().for_each(|&(page, count)| set.remove(page, count));
             let mut next = first;
             let mut last = None;
             for run in set.runs(first, count) {
                 prop_assert_eq!(run.first, next);
                 prop_assert!(run.count > 0 && last != Some(run.inside));
                 for page in run.first..run.first + run.count {
-                    prop_assert_eq!(adds.iter().any(|&(a, n)| (a..a + n).contains(&page)), run.inside);
+                    let among = |ranges: &[(u32, u32)]| ranges.iter().any(|&(a, n)| (a..a + n).contains(&page));
+                    prop_assert_eq!(among(&adds) && !among(&removed), run.inside);
                 }
                 next += run.count;
                 last = Some(run.inside);

@@ -1,33 +1,43 @@
-//! Where the memory of a pool comes from: an anonymous file (memfd), or a file in a folder such as /dev/shm; and mapping it.
+//! Where the memory of a pool comes from: an anonymous file (memfd), or a file in a folder such as /dev/shm.
 //!
-//! A file is sparse: pages are taken by [`Store::reserve`] before anybody touches them, so that a full file system, or a full
-//! memory of the job, is an error there and not a SIGBUS later. fallocate(2) takes them by the caller's memory policy (tmpfs and memfd
+//! A file is sparse: pages are taken by [`Store::reserve`] before anybody touches them, so that a full file system
+//! is an error there and not a SIGBUS later; but [not where they need not](Store::comes_by_touch). fallocate(2) takes them by the caller's memory policy (tmpfs and memfd
 //! allocate like a first touch by the caller would; without a policy of its own, on the NUMA node that the caller runs on),
 //! so a process that is bound finds its pool in its own node, and nothing is left to readers that touch first.
 
 use std::ffi::CStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::ptr::{self, NonNull};
-use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use super::alloc::PageSet;
+use super::descriptor;
 use super::failure::Failure;
+use super::lifelock::Lifelock;
 use super::locator::LONGEST_PATH;
-use super::memory::Page;
-use super::pool::PAGE;
-use crate::sync::pages;
+use super::mapping::Mapping;
 
 /// Where the memory of a pool comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// memfd_create(2): a file without a name; peers open it as /proc/PID/fd/FD.
     Memfd,
-    /// A file in this folder, of which peers open the name.
+    /// A file without a name in this folder, which peers open in the same way. However its owner ends, nothing is left.
+    Unnamed(PathBuf),
+    /// A file in this folder, of which peers open the name: for those that may not look into each other's /proc.
     Folder(PathBuf),
+}
+
+impl Backing {
+    /// The folder, where it has one.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Backing::Memfd => None,
+            Backing::Unnamed(folder) | Backing::Folder(folder) => Some(folder),
+        }
+    }
 }
 
 /// Pages are reserved in pieces of so many bytes, so that a process that gets signals all the time comes on nevertheless.
@@ -60,101 +70,41 @@ pub fn system_page() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// A shared mapping of a file, from its beginning on.
-#[derive(Debug)]
-pub struct Mapping {
-    start: NonNull<u8>,
-    len: usize,
-    /// Pages that have been [mapped ahead](Mapping::map_ahead). They stay so, as a rule: pools keep what groups have used.
-    ahead: Mutex<PageSet>,
-}
-
-// SAFETY: a mapping is an address; who reads and writes there answers for it.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    /// Maps the first `len` bytes of `file`, writable.
-    pub fn of(file: &File, len: u64) -> io::Result<Mapping> {
-        let len = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let start = unsafe { libc::mmap(ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let pages = u32::try_from(len.div_ceil(PAGE)).unwrap_or(u32::MAX);
-        Ok(Mapping { start, len, ahead: Mutex::new(PageSet::new(pages)) })
-    }
-
-    /// Maps pages of the pool that have not been mapped so before, to be read, or written too. Again it would change nothing, but take 50 µs for 2 MiB.
-    pub fn map_ahead(&self, first: Page, count: u32, writable: bool) {
-        let end = (u64::from(first) + u64::from(count)) * PAGE as u64;
-        assert!(end <= self.len as u64, "page {first}, {count} pages: outside the pool");
-        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        for run in ahead.runs(first, count).iter().filter(|run| !run.inside) {
-            let at = self.start().wrapping_add(run.first as usize * PAGE);
-            pages::map(at, run.count as usize * PAGE, writable);
-        }
-        ahead.add(first, count);
-    }
-
-    /// Makes what follows byte `at`, the beginning of a page of the system, for reading only.
-    pub fn only_read_from(&self, at: u64) -> io::Result<()> {
-        let at = usize::try_from(at).unwrap_or(usize::MAX);
-        if at >= self.len {
-            return Ok(());
-        }
-        // SAFETY: within the mapping, where nothing is writing.
-        match unsafe { libc::mprotect(self.start().wrapping_add(at).cast(), self.len - at, libc::PROT_READ) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// Where it starts: at a page of the system.
-    pub fn start(&self) -> *mut u8 {
-        self.start.as_ptr()
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: this mapping is ours, and nobody holds an address in it any more (`Group` and `Pool` see to it).
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
-    }
-}
-
 /// The file of a pool, as its owner has it.
 #[derive(Debug)]
 pub struct Store {
     file: File,
     /// Its name, where it has ever had one.
     path: Option<PathBuf>,
-    /// All of it, writable.
+    /// Where it lies, if not in memory.
+    folder: Option<PathBuf>,
+    /// Pages that nobody has reserved come when they are touched, and nobody gets SIGBUS.
+    comes_by_touch: bool,
+    /// Addresses for all of it, writable where it is open.
     pub map: Mapping,
 }
 
 impl Store {
-    /// A sparse file of `bytes` (whole pages of the system), mapped.
+    /// A sparse file of `bytes` (whole pages of the system), with addresses for all of it.
     pub fn create(backing: &Backing, bytes: u64) -> Result<Store, Failure> {
         check_limit(bytes)?;
         let (file, path) = match backing {
             Backing::Memfd => (memfd()?, None),
+            Backing::Unnamed(folder) => (unnamed(folder)?, None),
             Backing::Folder(folder) => named(folder).map(|(file, path)| (file, Some(path)))?,
         };
+        let in_memory = *backing == Backing::Memfd;
         match fill(&file, bytes) {
             Ok(map) => {
-                if path.is_none() {
+                if in_memory {
                     // Nobody can cut it under its readers. Without the seals it works as well.
                     // SAFETY: only flags of our file.
                     unsafe {
                         libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)
                     };
                 }
-                Ok(Store { file, path, map })
+                let comes_by_touch = in_memory && !counts_ahead();
+                Ok(Store { file, path, folder: backing.folder().map(Path::to_owned), comes_by_touch, map })
             }
             Err(failure) => {
                 path.iter().for_each(|path| drop(fs::remove_file(path)));
@@ -166,6 +116,11 @@ impl Store {
     /// The file itself.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Whether pages need not be reserved.
+    pub fn comes_by_touch(&self) -> bool {
+        self.comes_by_touch
     }
 
     /// The number of its descriptor, for peers.
@@ -225,8 +180,7 @@ impl Store {
     }
 
     fn place(&self) -> String {
-        let folder = self.path.as_ref().and_then(|path| path.parent());
-        folder.map_or_else(|| "memory".to_owned(), |folder| folder.display().to_string())
+        self.folder.as_ref().map_or_else(|| "memory".to_owned(), |folder| folder.display().to_string())
     }
 }
 
@@ -234,6 +188,11 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.forget_name();
     }
+}
+
+/// Whether the system refuses memory beyond what it has (vm.overcommit_memory = 2): a page that cannot be had would be a signal.
+fn counts_ahead() -> bool {
+    fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim() == "2")
 }
 
 /// A file beyond the limit of file sizes would be a signal (SIGXFSZ), not an error.
@@ -266,30 +225,85 @@ fn memfd() -> Result<File, Failure> {
         return Err(Failure::last("memfd_create"));
     }
     // SAFETY: a descriptor that was just made.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
+    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    let file = File::from(descriptor::beyond_standard(file).map_err(|e| Failure::of("memfd_create", e))?);
+    // memfd_create gives all users all rights.
+    file.set_permissions(Permissions::from_mode(0o600)).map_err(|e| Failure::of("fchmod of a memfd", e))?;
+    Ok(file)
+}
+
+/// A file that has no name, or, on file systems that have no such files, none any more.
+fn unnamed(folder: &Path) -> Result<File, Failure> {
+    if !folder.is_absolute() {
+        return Err(not_for_pools(folder));
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC);
+    let cannot = |error| Failure::of(format!("cannot create a file in {}", folder.display()), error);
+    match options.open(folder) {
+        Ok(file) => Ok(descriptor::beyond_standard(file.into()).map_err(cannot)?.into()),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) => {
+            let (file, path) = named(folder)?;
+            fs::remove_file(&path).map_err(|e| Failure::of(format!("cannot remove {}", path.display()), e))?;
+            Ok(file)
+        }
+        Err(error) => Err(cannot(error)),
+    }
+}
+
+fn not_for_pools(folder: &Path) -> Failure {
+    let longest = LONGEST_PATH - 43;
+    Failure::new(format!("{} is no folder for pools: an absolute path of at most {longest} bytes is", folder.display()))
+}
+
+/// How all names begin.
+const PREFIX: &str = "coll_rust.";
+/// A name is there for as long as a handshake takes. One that is so old, and whose owner is gone, has been left.
+const OLD: Duration = Duration::from_secs(60);
+
+/// Removes names that processes have left which were killed in a handshake.
+fn tidy(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let ours = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    for entry in ours {
+        let is_old = |data: fs::Metadata| {
+            data.is_file() && data.modified().is_ok_and(|then| then.elapsed().is_ok_and(|age| age > OLD))
+        };
+        if !entry.metadata().is_ok_and(is_old) {
+            continue;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
+        let lock = options.open(entry.path()).and_then(Lifelock::of);
+        if lock.is_ok_and(|lock| lock.is_gone()) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 fn named(folder: &Path) -> Result<(File, PathBuf), Failure> {
+    tidy(folder);
     let hex: String = random()?.iter().map(|byte| format!("{byte:02x}")).collect();
-    let path = folder.join(format!("coll_rust.{hex}"));
+    let path = folder.join(format!("{PREFIX}{hex}"));
     let length = path.as_os_str().len();
     if !folder.is_absolute() || length > LONGEST_PATH {
-        let what = format!(
-            "{} is no folder for pools: an absolute path of at most {} bytes is",
-            folder.display(),
-            LONGEST_PATH - 43
-        );
-        return Err(Failure::new(what));
+        return Err(not_for_pools(folder));
     }
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
     match options.open(&path) {
-        Ok(file) => Ok((file, path)),
+        Ok(file) => match descriptor::beyond_standard(file.into()) {
+            Ok(file) => Ok((file.into(), path)),
+            Err(error) => {
+                drop(fs::remove_file(&path));
+                Err(Failure::of("fcntl", error))
+            }
+        },
         Err(error) => Err(Failure::of(format!("cannot create {}", path.display()), error)),
     }
 }
 
 fn fill(file: &File, bytes: u64) -> Result<Mapping, Failure> {
     file.set_len(bytes).map_err(|e| Failure::of(format!("cannot make a pool {bytes} bytes long"), e))?;
-    Mapping::of(file, bytes).map_err(|e| Failure::of(format!("cannot map a pool of {bytes} bytes"), e))
+    Mapping::of(file, bytes, true).map_err(|e| Failure::of(format!("cannot map a pool of {bytes} bytes"), e))
 }

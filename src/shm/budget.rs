@@ -7,6 +7,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// What the pools of a process may reserve together.
 #[derive(Debug)]
 pub struct Budget {
+    span: u64,
     bytes: u64,
     left: AtomicU64,
 }
@@ -14,8 +15,20 @@ pub struct Budget {
 impl Budget {
     /// `bytes`, down to whole pages of the system.
     pub fn new(bytes: u64) -> Budget {
-        let bytes = bytes - bytes % system_page();
-        Budget { bytes, left: AtomicU64::new(bytes) }
+        Budget::limited(bytes, bytes)
+    }
+
+    /// At most `bytes`, of pools that are `span` bytes long: those of all processes of a node must be as long, but what a process may have depends on the
+    /// limits that it runs under.
+    pub fn limited(span: u64, bytes: u64) -> Budget {
+        let whole = |bytes: u64| bytes - bytes % system_page();
+        let bytes = whole(bytes.min(span));
+        Budget { span: whole(span), bytes, left: AtomicU64::new(bytes) }
+    }
+
+    /// Bytes of each pool, whatever may be reserved of it.
+    pub fn span(&self) -> u64 {
+        self.span
     }
 
     /// Bytes in all.

@@ -135,6 +135,8 @@ impl Draft {
         if !last.is_some_and(|last| self.pool.has(hello.control, hello.group) && self.pool.has(last, hello.group)) {
             return Err(Failure::new(format!("page {} and number {} cannot be", hello.control, hello.group)));
         }
+        let pages = 1 + u32::from(hello.smsc == Kind::Keyed);
+        peer.map.open(hello.control, pages).map_err(|e| Failure::of("cannot map a control block", e))?;
         Ok(Seat { hello, start: peer.map.start(), peer: Some(peer), readable: false })
     }
 
@@ -321,13 +323,18 @@ unsafe impl Memory for Group {
     fn map(&self, member: Member, page: Page, bytes: usize) {
         let count = bytes.div_ceil(PAGE) as u32;
         match &self.seats[member].peer {
+            _ if !self.pool.is_generous() => {}
             None => self.pool.map(page, count),
-            Some(peer) => peer.map.map_ahead(page, count, false),
+            Some(peer) => peer.map.map_ahead(page, count),
         }
     }
 
     fn view(&self, member: Member, page: Page, bytes: usize) -> *const u8 {
-        self.seats[member].at(page, bytes)
+        let seat = &self.seats[member];
+        let at = seat.at(page, bytes);
+        let opened = seat.peer.as_ref().map_or(Ok(()), |peer| peer.map.open(page, bytes.div_ceil(PAGE) as u32));
+        assert!(opened.is_ok(), "cannot map pages of {member}: {opened:?}");
+        at
     }
 
     fn zero_copy(&self) -> bool {

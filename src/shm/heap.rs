@@ -131,7 +131,7 @@ unsafe impl Memory for View {
         let mut leases = lock(&self.shared.leases[self.me]);
         let block = Block::new(bytes);
         let at = block.at;
-        if contents == Contents::Anything {
+        if contents != Contents::Zeros {
             // SAFETY: the block, which nobody else knows yet.
             unsafe { at.write_bytes(LEFT_OVER, bytes) };
         }

@@ -16,12 +16,14 @@ pub enum Contents {
     Zeros,
     /// What somebody has written there before. For what is only read after it has been written.
     Anything,
+    /// The same, all of which is written soon.
+    Soon,
 }
 
 /// The memory that the members of one team share. All of it is written by its owner only, but for a [count](Memory::sleepers).
 ///
 /// # Safety
-/// What the functions return must be memory of the lengths said here, aligned to 64 bytes, zeroed when first handed out (but for [`Contents::Anything`]), and valid as long
+/// What the functions return must be memory of the lengths said here, aligned to 64 bytes, zeroed when first handed out (if [`Contents::Zeros`]), and valid as long
 /// as `self`.
 pub unsafe trait Memory: Send + Sync {
     /// The caller's place.

@@ -19,11 +19,12 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::backing::{Mapping, system_page};
 use super::copy;
+use super::descriptor;
 use super::failure::Failure;
 use super::lifelock::Lifelock;
 use super::locator::{Locator, pid_space};
+use super::mapping::Mapping;
 use super::pool::LOCKED;
 use super::smsc::Endpoint;
 use crate::sync::clock;
@@ -51,13 +52,8 @@ impl Peer {
         let file = open(locator, same_space)?;
         let bytes = locator.length;
         let cannot = |e| Failure::of(format!("cannot map {bytes} bytes of the pool of {}", owner(locator)), e);
-        let map = Mapping::of(&file, bytes).map_err(cannot)?;
-        if cfg!(debug_assertions) || !copy::reads_take_over() {
-            let protected = map.only_read_from(system_page());
-            if cfg!(debug_assertions) {
-                protected.map_err(cannot)?;
-            }
-        }
+        let writable = !cfg!(debug_assertions) && copy::reads_take_over();
+        let map = Mapping::of(&file, bytes, writable).map_err(cannot)?;
         let watch = watch.unwrap_or_else(|| Watch::from_outside(file, &map));
         if watch.is_dead() {
             return Err(Failure::new(format!("{} has died", owner(locator))));
@@ -122,6 +118,7 @@ fn open_at(path: &Path, locator: &Locator) -> Result<File, Failure> {
     if is_pool(&fs::metadata(path).map_err(cannot)?) {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(cannot)?;
+        let file = File::from(descriptor::beyond_standard(file.into()).map_err(cannot)?);
         if is_pool(&file.metadata().map_err(cannot)?) {
             file.read_exact_at(&mut token, 0).map_err(cannot)?;
             if token == locator.token {
@@ -161,7 +158,10 @@ impl Watch {
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         match i32::try_from(fd) {
             // SAFETY: a descriptor that was just made.
-            Ok(fd) if fd >= 0 => Watch::Descriptor(unsafe { OwnedFd::from_raw_fd(fd) }),
+            Ok(fd) if fd >= 0 => match descriptor::beyond_standard(unsafe { OwnedFd::from_raw_fd(fd) }) {
+                Ok(fd) => Watch::Descriptor(fd),
+                Err(_) => Watch::by_number(pid),
+            },
             // Linux before 5.3, a filter of system calls, no more descriptors, or no such process.
             _ => Watch::by_number(pid),
         }

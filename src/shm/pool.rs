@@ -1,9 +1,8 @@
 //! A process' own memory for its groups: one pool per process and backing, from which control blocks and queues are leased.
 //!
 //! Layout: page 0 and some more hold the header (token, [`Sleepers`], then the boards of [`super::mailbox`], one per process of the node); the rest
-//! is handed out in pages. Every byte is written by the owner only, but for the sleepers. The pool is as long as the process' share, sparse, and mapped
-//! whole, so that no lease needs another mapping anywhere; pages count against the [`Budget`] when they are first reserved, stay
-//! reserved, and are zeroed when they are handed out again, unless whoever gets them writes before anybody reads.
+//! is handed out in pages. Every byte is written by the owner only, but for the sleepers. The pool is as long as the process' share, sparse, and has addresses for
+//! all of it, so that no lease needs another mapping anywhere. Pages count against the [`Budget`] while they are reserved; how they come, and go back to the system: src/shm/pool/pages.rs.
 //!
 //! A group's pages are free again when the owner has dropped its side of the group and every other member has announced that it
 //! is through with them. The pool looks for announcements whenever it leases and whenever a group ends.
@@ -29,6 +28,8 @@ use super::memory::{Contents, Page};
 use super::peer::Peer;
 use super::reading::Ways;
 use crate::sync::atomic::AtomicU64;
+
+mod pages;
 
 /// Bytes of a page of a pool, whatever the system's are: a control block.
 pub const PAGE: usize = 4096;
@@ -56,7 +57,11 @@ pub struct Pool {
 #[derive(Debug)]
 struct State {
     pages: Pages,
+    /// The number of all pages.
+    end: Page,
     reserved: PageSet,
+    /// How many are reserved.
+    held: u32,
     /// By [`GroupId`].
     groups: Vec<Option<Record>>,
     vacant: BinaryHeap<Reverse<GroupId>>,
@@ -88,15 +93,15 @@ struct Record {
 }
 
 impl Pool {
-    /// Makes a pool as long as the budget, for the process at `place`.
+    /// Makes a pool as long as the budget says, for the process at `place`.
     pub fn create(backing: &Backing, place: Place, budget: &Arc<Budget>) -> Result<Arc<Pool>, Failure> {
         if place.local >= place.locals {
             return Err(Failure::new(format!("local rank {} of {} processes", place.local, place.locals)));
         }
-        let pages = u32::try_from(budget.bytes() / PAGE as u64).unwrap_or(u32::MAX);
+        let pages = u32::try_from(budget.span() / PAGE as u64).unwrap_or(u32::MAX);
         let words = mailbox::board_words(pages);
-        let header = (BOARDS + place.locals as usize * words * 8).div_ceil(PAGE) as u64;
-        if header >= u64::from(pages) {
+        let header = header_pages(place, words);
+        if header >= budget.bytes() / PAGE as u64 {
             let needed = (header + 1) * PAGE as u64;
             let what = format!(
                 "a share of {} bytes is too small for {} processes: at least {needed} bytes",
@@ -110,6 +115,7 @@ impl Pool {
         let store = Store::create(backing, length)?;
         budget.take(header * PAGE as u64)?;
         store.reserve(0, header * PAGE as u64).inspect_err(|_| budget.give(header * PAGE as u64))?;
+        store.map.open(0, header as u32).map_err(|e| Failure::of("cannot map a pool", e))?;
         // SAFETY: the first page is reserved, and nobody else knows of it.
         unsafe { ptr::copy_nonoverlapping(token.as_ptr(), store.map.start(), token.len()) };
         let locked = u64::from(lifelock::take(store.file()));
@@ -122,7 +128,9 @@ impl Pool {
         reserved.add(0, header as u32);
         let state = State {
             pages: Pages::new(header as Page, pages),
+            end: pages,
             reserved,
+            held: header as u32,
             groups: Vec::new(),
             vacant: BinaryHeap::new(),
             peers: (0..place.locals).map(|_| None).collect(),
@@ -229,6 +237,8 @@ impl Pool {
             Some(_) => Err(Failure::new(format!("local rank {} is known as another process already", place.local))),
             None => {
                 let peer = Arc::new(Peer::attach(locator)?);
+                let header = header_pages(place, self.words);
+                peer.map.open(0, header as u32).map_err(|e| Failure::of("cannot map a pool", e))?;
                 *known = Some(Known {
                     peer: peer.clone(),
                     inbox: Inbox::new(self.words),
@@ -257,6 +267,7 @@ impl Pool {
         let mut state = self.lock();
         if outcome == Outcome::GivenUp {
             state.free(group);
+            self.give_back(&mut state);
         }
         state.drafts -= 1;
         if state.drafts == 0 {
@@ -306,6 +317,7 @@ impl Pool {
             });
         }
         done.into_iter().for_each(|group| state.free_if_done(group));
+        self.give_back(state);
     }
 
     /// Takes the announcements of dead peers for granted: they read no more. Tells whether that has freed anything.
@@ -321,63 +333,12 @@ impl Pool {
         (0..state.groups.len() as GroupId).for_each(|group| state.free_if_done(group));
         state.pages.left() > before
     }
-
-    /// Maps pages of the caller's own, so that to use them takes no faults.
-    pub(super) fn map(&self, first: Page, count: u32) {
-        self.store.map.map_ahead(first, count, true);
-    }
-
-    /// Pages that are reserved, with these contents.
-    fn take(&self, state: &mut State, count: u32, contents: Contents) -> Result<Page, Failure> {
-        let taken = self.try_take(state, count, contents);
-        if taken.is_err() && self.bury(state) { self.try_take(state, count, contents) } else { taken }
-    }
-
-    fn try_take(&self, state: &mut State, count: u32, contents: Contents) -> Result<Page, Failure> {
-        let first = state.pages.take(count).ok_or_else(|| {
-            let left = u64::from(state.pages.left()) * PAGE as u64;
-            Failure::new(format!(
-                "no {} bytes in a row are left in the pool, {left} in all",
-                u64::from(count) * PAGE as u64
-            ))
-        })?;
-        self.ready(state, first, count, contents).inspect_err(|_| state.pages.give(first, count))?;
-        Ok(first)
-    }
-
-    /// Reserves those of the pages that are not, and zeroes those that are, where zeros are wanted.
-    fn ready(&self, state: &mut State, first: Page, count: u32, contents: Contents) -> Result<(), Failure> {
-        let bytes = |pages: u32| u64::from(pages) * PAGE as u64;
-        let runs = state.reserved.runs(first, count);
-        let fresh = || runs.iter().filter(|run| !run.inside);
-        let total = bytes(fresh().map(|run| run.count).sum());
-        self.budget.take(total)?;
-        for (index, run) in fresh().enumerate() {
-            if let Err(failure) = self.store.reserve(bytes(run.first), bytes(run.count)) {
-                let mut kept = 0;
-                for run in fresh().take(index) {
-                    if !self.store.unreserve(bytes(run.first), bytes(run.count)) {
-                        state.reserved.add(run.first, run.count);
-                        kept += bytes(run.count);
-                    }
-                }
-                self.budget.give(total - kept);
-                return Err(failure);
-            }
-        }
-        state.reserved.add(first, count);
-        for run in runs.iter().filter(|run| run.inside && contents == Contents::Zeros) {
-            // SAFETY: reserved pages of our own pool, which no member of a group reads any more.
-            unsafe { ptr::write_bytes(self.address(run.first), 0, bytes(run.count) as usize) };
-        }
-        Ok(())
-    }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.budget.give(u64::from(state.reserved.count()) * PAGE as u64);
+        self.budget.give(u64::from(state.held) * PAGE as u64);
     }
 }
 
@@ -394,6 +355,11 @@ impl State {
             self.vacant.push(Reverse(group));
         }
     }
+}
+
+/// Pages of the header of a pool with boards of `words` words.
+fn header_pages(place: Place, words: usize) -> u64 {
+    (BOARDS + place.locals as usize * words * 8).div_ceil(PAGE) as u64
 }
 
 /// The board for a local rank in the pool that starts at `start`.

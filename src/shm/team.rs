@@ -69,8 +69,8 @@ pub struct Team {
     first: Stream,
     config: Config,
     awaited: Awaited,
-    /// All streams but the first.
-    others: Box<[Stream]>,
+    /// All streams but the first, from the first use of one of them on: most communicators never have it.
+    others: OnceLock<Box<[Stream]>>,
     memory: Box<dyn Memory>,
     /// Bytes of a fragment for each of the others.
     share: usize,
@@ -123,7 +123,7 @@ impl Team {
             sleepers: At(memory.sleepers().cast()),
             controls,
             first: Stream::new(config.first_op),
-            others: (1..STREAMS).map(|_| Stream::new(config.first_op)).collect(),
+            others: OnceLock::new(),
             memory,
             awaited: Awaited::default(),
             config,
@@ -197,8 +197,13 @@ impl Team {
     fn stream(&self, id: usize) -> &Stream {
         match id {
             0 => &self.first,
-            _ => &self.others[id - 1],
+            _ => &self.others.get_or_init(|| self.make_others())[id - 1],
         }
+    }
+
+    #[cold]
+    fn make_others(&self) -> Box<[Stream]> {
+        (1..STREAMS).map(|_| Stream::new(self.config.first_op)).collect()
     }
 
     /// Bytes of a member's queue.
@@ -271,7 +276,11 @@ impl Team {
         let entry = |member: Member| &self.control(member).directory[id][part as usize];
         let own = &stream.own[part as usize];
         if entry(self.me()).load(Ordering::Relaxed) == NOT_YET {
-            let contents = if part == Part::Control { Contents::Zeros } else { Contents::Anything };
+            let contents = match part {
+                Part::Control => Contents::Zeros,
+                Part::Queue if self.config.rotates => Contents::Soon,
+                Part::Queue => Contents::Anything,
+            };
             let published = match self.memory.lease(bytes, contents) {
                 None => REFUSED,
                 Some((page, at)) => {

@@ -3,9 +3,9 @@
 //! A process may run on the processors of its affinity mask, and so long as its control group's quota of time lasts (cgroups(7)). Ranks that
 //! are bound to a core each have small masks, and still a processor each; so what counts is whether the members can be given different ones.
 
+use super::cgroup;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Processors that a mask can name.
@@ -111,9 +111,7 @@ fn mask() -> Option<[u64; WORDS]> {
 
 /// The tightest quota of the caller's control groups, and which has it: of equal ones, the outermost.
 fn quota() -> Option<(u64, [u64; 2])> {
-    let (groups, mounts) =
-        (fs::read_to_string("/proc/self/cgroup").ok()?, fs::read_to_string("/proc/self/mountinfo").ok()?);
-    let limits = folders(&groups, &mounts).into_iter().filter_map(|folder| {
+    let limits = cgroup::folders("cpu").into_iter().filter_map(|folder| {
         let quota = limit(|name| fs::read_to_string(folder.join(name)).ok())?;
         let data = fs::metadata(&folder).ok()?;
         Some((quota, [data.dev(), data.ino()]))
@@ -132,37 +130,6 @@ fn limit(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
         None => (number(&read("cpu.cfs_quota_us")?)?, number(&read("cpu.cfs_period_us")?)?),
     };
     quota.checked_mul(1000)?.checked_div(period)
-}
-
-/// The folders of the control groups that may limit a process' time, each after those above it. `groups` and `mounts` as
-/// /proc/self/cgroup and /proc/self/mountinfo have them.
-fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    for group in groups.lines() {
-        let mut fields = group.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        if !controllers.is_empty() && !controllers.split(',').any(|c| c == "cpu") {
-            continue;
-        }
-        for mount in mounts.lines() {
-            let Some((place, system)) = mount.split_once(" - ") else { continue };
-            let (place, system): (Vec<_>, Vec<_>) = (place.split(' ').collect(), system.split(' ').collect());
-            let (&[_, _, _, root, point, ..], &[kind, _, options, ..]) = (&place[..], &system[..]) else { continue };
-            let is_it = match controllers.is_empty() {
-                true => kind == "cgroup2",
-                false => kind == "cgroup" && options.split(',').any(|o| o == "cpu"),
-            };
-            if is_it {
-                // What is mounted may be a part of the tree (containers).
-                let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
-                let mut chain: Vec<_> = below.ancestors().map(|part| Path::new(point).join(part)).collect();
-                chain.reverse();
-                folders.extend(chain);
-                break;
-            }
-        }
-    }
-    folders
 }
 
 #[cfg(all(test, not(loom)))]
@@ -246,17 +213,6 @@ mod tests {
         assert_eq!(limit(one("100000\n")), Some(2000));
         assert_eq!(limit(one("-1\n")), None);
         assert_eq!(limit(|_| None), None);
-    }
-
-    #[test]
-    fn control_groups_are_found() {
-        let mounts = "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n\
-                      31 23 0:27 /docker/ab /cg/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n\
-                      32 23 0:28 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n";
-        let paths = |groups| folders(groups, mounts).iter().map(|f| f.display().to_string()).collect::<Vec<_>>();
-        assert_eq!(paths("0::/a/b\n"), ["/sys/fs/cgroup/", "/sys/fs/cgroup/a", "/sys/fs/cgroup/a/b"]);
-        assert_eq!(paths("5:cpuset:/x\n4:cpu,cpuacct:/docker/ab/c\n"), ["/cg/cpu,cpuacct/", "/cg/cpu,cpuacct/c"]);
-        assert_eq!(paths("4:cpu,cpuacct:/elsewhere\n"), ["/cg/cpu,cpuacct/"]);
     }
 
     #[test]

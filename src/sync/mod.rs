@@ -2,6 +2,7 @@
 
 pub mod atomic;
 pub mod cache;
+pub mod cgroup;
 pub mod clock;
 #[cfg(not(loom))]
 pub mod cores;

@@ -12,3 +12,27 @@ pub fn map(at: *mut u8, bytes: usize, writable: bool) {
     #[cfg(not(all(target_os = "linux", not(miri), not(loom))))]
     let _ = (at, bytes, writable);
 }
+
+/// Whether the process has all memory that it will map locked (mlockall with MCL_FUTURE): then new memory is there at once.
+#[cfg(all(target_os = "linux", not(miri), not(loom)))]
+pub fn are_locked() -> bool {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let mut there = 0_u8;
+    // SAFETY: a mapping of one byte's page, which nobody else knows; `there` has the one element.
+    unsafe {
+        let page = libc::mmap(std::ptr::null_mut(), 1, access, flags, -1, 0);
+        if page == libc::MAP_FAILED {
+            return false;
+        }
+        let known = libc::mincore(page, 1, &raw mut there) == 0;
+        libc::munmap(page, 1);
+        known && there & 1 == 1
+    }
+}
+
+/// Whether it has; here nobody can.
+#[cfg(not(all(target_os = "linux", not(miri), not(loom))))]
+pub fn are_locked() -> bool {
+    false
+}

@@ -1,9 +1,11 @@
 /*
  * An endless stream of one collective, for killing one of its ranks in the middle.
  *
- *   stream OPERATION COUNT VICTIM [--return] [--inside | --outside]   the rank VICTIM kills itself with SIGKILL after some calls
+ *   stream OPERATION COUNT VICTIM [--return] [--inside | --outside] [--after US]   the rank VICTIM kills itself with SIGKILL after some calls
  *
  * With --inside it does so while it waits in a call that the others begin late; with --outside, before a call that the others wait in.
+ *
+ * With --after, so many microseconds after MPI_Init, whatever it does then; with 0 before its first call.
  *
  * With --return, where the runtime leaves the other ranks alive (mpiexec --enable-recovery), each of them says that a call has returned an
  * error, and ends.
@@ -14,11 +16,11 @@
 enum { LAST = 40, LATE_US = 1000000, SOON_MS = 300 };
 
 /* The kernel sends SIGKILL in a while, whatever the caller does then. */
-static void kill_soon(void)
+static void kill_soon(long us)
 {
     timer_t timer;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
-    struct itimerspec when = {.it_value.tv_nsec = SOON_MS * 1000000L};
+    struct itimerspec when = {.it_value = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}};
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &when, NULL))
         MPI_Abort(MPI_COMM_WORLD, 4);
 }
@@ -41,6 +43,21 @@ int main(int argc, char **argv)
     int is_victim = test_rank == victim;
     if (returns)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    long after = option_number(argc, argv, "--after", -1);
+    if (after >= 0) {
+        if (is_victim) {
+            fprintf(stderr, "stream: rank %d of %d kills itself\n", test_rank, test_size);
+            after ? kill_soon(after) : (void)raise(SIGKILL);
+        }
+        for (int i = 0;; i++) {
+            MPI_Comm dup = MPI_COMM_WORLD;
+            if (i > 0)
+                MPI_Comm_dup(MPI_COMM_WORLD, &dup); /* each with a handshake of its own */
+            w.comm = dup;
+            work_fill(&w, i);
+            work_do(&w);
+        }
+    }
     for (int i = 0;; i++) {
         MPI_Request request;
         doing("%s number %d of %d ints", argv[1], i, count);
@@ -49,7 +66,7 @@ int main(int argc, char **argv)
             usleep(LATE_US);
         if (i == LAST && is_victim) {
             fprintf(stderr, "stream: rank %d of %d kills itself\n", test_rank, test_size);
-            inside ? kill_soon() : (void)raise(SIGKILL);
+            inside ? kill_soon(SOON_MS * 1000L) : (void)raise(SIGKILL);
         }
         int code;
         if (i % 3 == 2) {

@@ -26,6 +26,7 @@ fn play() {
         "load" => load::load(&mut job),
         "signals" => load::signals(&mut job),
         "killed" => faults::killed(&mut job),
+        "killed_early" => faults::killed_early(&mut job),
         "placement" => placement::placement(&mut job),
         "reused" => faults::reused(&mut job),
         "full" => faults::full(&mut job),

@@ -1,9 +1,9 @@
 //! Processes that die, and folders that are full.
 
 use std::ffi::CString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use coll_rust::endpoint::Error;
 use coll_rust::shm::group::Draft;
@@ -12,7 +12,7 @@ use coll_rust::shm::pool::PAGE;
 use coll_rust::shm::reading::Ways;
 
 use super::cases::{self, check_controls, eventually, fill, filled, group, member};
-use super::job::{Folder, Job, run, run_after, skipped};
+use super::job::{Folder, Job, UNNAMED, run, run_after, skipped};
 
 const VICTIM: usize = 1;
 
@@ -70,6 +70,47 @@ pub fn killed(job: &mut Job) {
     drafts.into_iter().for_each(Draft::give_up);
     assert_eq!(pool.usage().leased, 0);
     job.barrier();
+}
+
+/// One process dies before the others have heard of its pool, they while they wait for it.
+#[test]
+fn who_is_killed_before_there_is_a_group_leaves_nothing() {
+    let folder = Folder::new("killed_early");
+    let unnamed = format!("{UNNAMED}{}", folder.name());
+    run("killed_early", 3, &unnamed).but(&[0, 1, 2]);
+    assert_eq!(folder.files(), Vec::<std::path::PathBuf>::new());
+    run("killed", 3, &unnamed).but(&[VICTIM]);
+    assert_eq!(folder.files(), Vec::<std::path::PathBuf>::new());
+}
+
+pub fn killed_early(job: &mut Job) {
+    let pool = cases::pool(job, 64 * PAGE as u64).unwrap();
+    let draft = pool.prepare(Ways::NONE).unwrap();
+    // Messages of the victim come no more; the others' runtime ends them.
+    assert!(draft.hello().iter().any(|&byte| byte != 0));
+    job.barrier();
+    // SAFETY: this process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+}
+
+/// Names that were left are removed by the next process that makes one, if they are old, and nobody's.
+#[test]
+fn names_that_were_left_go() {
+    let folder = Folder::new("left");
+    let file = |name: &str, old: bool| {
+        let file = File::create(folder.0.join(name)).unwrap();
+        let then = SystemTime::now() - Duration::from_secs(if old { 3600 } else { 0 });
+        file.set_modified(then).unwrap();
+        file
+    };
+    let owned = file("coll_rust.owned", true);
+    assert!(coll_rust::shm::lifelock::take(&owned));
+    drop((file("coll_rust.left", true), file("coll_rust.new", false), file("another", true)));
+    let backing = coll_rust::shm::backing::Backing::Folder(folder.0.clone());
+    drop(coll_rust::shm::backing::Store::create(&backing, 16 * PAGE as u64).unwrap());
+    let mut left: Vec<_> = folder.files().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+    left.sort();
+    assert_eq!(left, ["another", "coll_rust.new", "coll_rust.owned"]);
 }
 
 /// A folder of 3 MiB for the calling thread and what it starts. `None`: not allowed here.

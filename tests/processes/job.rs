@@ -19,6 +19,9 @@ const WIRE: i32 = 3;
 /// Tells a process what it is: case, rank, size, backing.
 const ROLE: &str = "PROCESSES_ROLE";
 
+/// Before the name of a folder: files in it have no names.
+pub const UNNAMED: &str = "unnamed:";
+
 /// What a process of a job sees of it.
 pub struct Job {
     pub rank: usize,
@@ -34,7 +37,11 @@ impl Job {
         let [case, rank, size, backing] = role.split('|').collect::<Vec<_>>()[..] else { panic!("{ROLE}={role}") };
         // SAFETY: the test has left the descriptor there for us.
         let wire = unsafe { UnixStream::from_raw_fd(WIRE) };
-        let backing = if backing == "memfd" { Backing::Memfd } else { Backing::Folder(PathBuf::from(backing)) };
+        let backing = match backing.strip_prefix(UNNAMED) {
+            _ if backing == "memfd" => Backing::Memfd,
+            Some(folder) => Backing::Unnamed(PathBuf::from(folder)),
+            None => Backing::Folder(PathBuf::from(backing)),
+        };
         Some((case.to_owned(), Job { rank: rank.parse().unwrap(), size: size.parse().unwrap(), backing, wire }))
     }
 
