@@ -44,11 +44,11 @@ pub fn show_last(topic: Topic, about: &str) {
     // The name of a socket belongs to the first one who takes it, until that process ends. Its parent is the launcher's daemon.
     let name = format!("coll_rust.{}.{}.{}", parent_id(), own_name().job, topic.name());
     let taken = SocketAddr::from_abstract_name(name).and_then(|address| UnixDatagram::bind_addr(&address));
-    if taken.as_ref().is_err_and(|why| why.kind() == ErrorKind::AddrInUse) {
-        std::thread::sleep(Duration::from_millis(500));
-    } else {
+    if !taken.as_ref().is_err_and(|why| why.kind() == ErrorKind::AddrInUse) {
         print(&topic.message(about));
     }
+    // The first one holds the name while the others come here: once it has died they would take it. They leave its end time to be theirs.
+    std::thread::sleep(Duration::from_millis(500));
     std::mem::forget(taken);
 }
 
