@@ -1,5 +1,5 @@
-//! Two things. The number of the build, which all processes of a job must have in common. And Rust declarations
-//! for `ompi-glue/glue.h`, the border to the C shim, so that both sides cannot drift apart.
+//! Two things. The number of the build, which all processes of a job must have in common. And Rust
+//! declarations for `ompi-glue/glue.h`, the border to the C shim, so that both sides cannot drift apart.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,8 +35,8 @@ fn sources(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of the build: of its sources, and of the compiler, which lays out structs. The same wherever and
-/// whenever it is made.
+/// The number of the build: of its sources, and of the compiler, which lays out structs. The same wherever
+/// and whenever it is made.
 fn build_number() -> Result<String, Box<dyn Error>> {
     let mut files = Vec::new();
     for path in MADE_FROM {

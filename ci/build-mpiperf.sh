@@ -3,7 +3,8 @@
 #
 #   ci/build-mpiperf.sh
 #
-#   MPICC               compiler wrapper of the MPI library to build for: Open MPI 4.1 or 5.0, MPICH, Intel MPI. Without it
+#   MPICC               compiler wrapper of the MPI library to build for: Open MPI 4.1 or 5.0, MPICH, Intel
+#                       MPI. Without it
 #                       (mpicc) the program is <target folder>/release/mpiperf, with it
 #                       <target folder>/mpiperf/<library>-<version>/mpiperf
 #   CARGO_TARGET_DIR    cargo's target folder (default: target)

@@ -1,13 +1,14 @@
 #!/bin/bash
-# Builds mca_coll_rust.so for one installed Open MPI (4.1, 5.0 or 6), and mpiperf (ci/build-mpiperf.sh); prints the folder of
-# mca_coll_rust.so as the last line.
+# Builds mca_coll_rust.so for one installed Open MPI (4.1, 5.0 or 6), and mpiperf (ci/build-mpiperf.sh);
+# prints the folder of mca_coll_rust.so as the last line.
 #
 #   ci/build.sh [FOLDER]     put it into FOLDER; default: <target folder>/coll-rust/<version of Open MPI>
 #   ci/build.sh --check      only say whether the Open MPI will do, and what it lacks; prints its version
 #
 #   MPICC                    compiler wrapper of the Open MPI to build for (default: mpicc)
 #   CARGO_TARGET_DIR         cargo's target folder (default: target)
-#   COLL_RUST_STATICLIB      a ready libcoll_rust.a: cargo is not run, mpiperf not built. One library serves every version of
+#   COLL_RUST_STATICLIB      a ready libcoll_rust.a: cargo is not run, mpiperf not built. One library serves
+#                            every version of
 #                            Open MPI.
 #   COLL_RUST_SKIP_MPIPERF   not empty: mpiperf is not built
 #   COLL_RUST_OUT            as FOLDER
@@ -115,8 +116,9 @@ if [ -z "$staticlib" ]; then
     command -v cargo >/dev/null || die "there is no cargo: install Rust 1.88 or later (rustup), or name a ready" \
         "libcoll_rust.a with COLL_RUST_STATICLIB"
     say "the Rust half, with $(cargo --version)"
-    # As a static library alone: where a Rust library is made too, cargo optimises nothing across crates, and every function
-    # that another crate might use is called by its address in a table, which short operations wait for.
+    # As a static library alone: where a Rust library is made too, cargo optimises nothing across crates, and
+    # every function that another crate might use is called by its address in a table, which short operations
+    # wait for.
     CARGO_TARGET_DIR=$target cargo rustc --release --lib --crate-type staticlib --features ompi >&2
     staticlib=$target/release/libcoll_rust.a
 fi

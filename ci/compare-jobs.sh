@@ -1,5 +1,7 @@
 # shellcheck shell=bash
-# Sourced by scripts that compare in jobs of mpiperf: takes their options --np and --jobs, of which the script gives the defaults as np and jobs, from the command line; and its own options without a value, `switches`: that of --apart sets apart.
+# Sourced by scripts that compare in jobs of mpiperf: takes their options --np and --jobs, of which the script
+# gives the defaults as np and jobs, from the command line; and its own options without a value, `switches`:
+# that of --apart sets apart.
 
 script=$(realpath "$0")
 
@@ -43,7 +45,8 @@ build_tools() {
     mpiperf=$(CARGO_TARGET_DIR=$target ci/build-mpiperf.sh | tail -n 1)
 }
 
-# Sets `launch`, by which the tool runs, and the environment: coll/rust from the first folder, other components from the second.
+# Sets `launch`, by which the tool runs, and the environment: coll/rust from the first folder, other
+# components from the second.
 prepare_jobs() {
     local variables variable
     variables=$(COLL_RUST_OUT=$1 ci/env.sh)

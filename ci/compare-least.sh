@@ -1,13 +1,16 @@
 #!/bin/bash
-# What is left to gain in short calls: coll/rust, and in its place the least that a component can be (ci/least/least.c: flags and copies alone), both by mpiperf compare
-# against Open MPI's own choice, call by call by turns; then the means of all jobs.
+# What is left to gain in short calls: coll/rust, and in its place the least that a component can be
+# (ci/least/least.c: flags and copies alone), both by mpiperf compare against Open MPI's own choice, call by
+# call by turns; then the means of all jobs.
 #
 #   ci/compare-least.sh [--np N] [--jobs N] [--apart] OPERATION... [OPTIONS OF mpiperf compare]
 #
 #   --np N      processes, 2 to 8 (default: 4); more than there are cores are oversubscribed and yield
 #   --jobs N    so many jobs one after the other (default: 3)
-#   --apart     each in jobs of its own, by turns: two components in one job leave less in the caches for Open MPI's own choice, which then takes longer
-#   OPERATION   barrier, gather, gatherv, scatter, scatterv, alltoall, alltoallv; blocks of up to 16 KiB (default: --sizes 8:16k)
+#   --apart     each in jobs of its own, by turns: two components in one job leave less in the caches for Open
+#               MPI's own choice, which then takes longer
+#   OPERATION   barrier, gather, gatherv, scatter, scatterv, alltoall, alltoallv; blocks of up to 16 KiB
+#               (default: --sizes 8:16k)
 #
 #   CARGO_TARGET_DIR    cargo's target folder (default: target)
 #   MPICC, MPIEXEC      compiler wrapper and launcher of the Open MPI to use (default: mpicc, mpiexec)
@@ -48,7 +51,8 @@ for job in $(seq "$jobs"); do
     fi
 done
 
-# Columns are at least two spaces apart; the ninth is the interval. What the row compares comes last, where there are two; else the file's name says it.
+# Columns are at least two spaces apart; the ninth is the interval. What the row compares comes last, where
+# there are two; else the file's name says it.
 means='
     function of_row(of) { of = apart ? FILENAME : $0; sub(/.*; /, "", of); sub(/\.txt$/, "", of); sub(/.*\./, "", of); return of }
     $9 ~ /^[0-9.]+\.\.[0-9.]+$/ { if (!($1 in seen)) { seen[$1]; order[++n] = $1 }; of = of_row(); logs[$1, of] += log($8); rows[$1, of]++ }

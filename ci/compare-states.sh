@@ -1,20 +1,22 @@
 #!/bin/bash
-# Compares two states of the source in one job: a commit, as component "rusu", with the working copy, as component "rust", by
-# mpiperf compare --a rusu --b rust, call by call by turns: below 1 the working copy is faster. Differences of 1 or 2 % show in
-# a few jobs, which no runs of separate jobs show: where memory lies, and what else the machine does, changes from job to job,
-# for both alike.
+# Compares two states of the source in one job: a commit, as component "rusu", with the working copy, as
+# component "rust", by mpiperf compare --a rusu --b rust, call by call by turns: below 1 the working copy is
+# faster. Differences of 1 or 2 % show in a few jobs, which no runs of separate jobs show: where memory lies,
+# and what else the machine does, changes from job to job, for both alike.
 #
 #   ci/compare-states.sh [--np N] [--jobs N] COMMIT OPERATION... [OPTIONS OF mpiperf compare]
 #
 #   --np N      processes (default: 4); more than there are cores are oversubscribed and yield
 #   --jobs N    so many jobs one after the other (default: 1)
-#   COMMIT      what to compare with: a commit, or a folder (with a slash in its name) that holds another copy of the source
+#   COMMIT      what to compare with: a commit, or a folder (with a slash in its name) that holds another copy
+#               of the source
 #
 #   CARGO_TARGET_DIR    cargo's target folder (default: target)
 #   MPICC, MPIEXEC      compiler wrapper and launcher of the Open MPI to use (default: mpicc, mpiexec)
 #
-# Parameters differ in their prefix, coll_rust_ and coll_rusu_, so one state can also be compared with itself under other
-# parameters. The second one of two equal states takes about 1 % longer: it finds its code in fewer caches.
+# Parameters differ in their prefix, coll_rust_ and coll_rusu_, so one state can also be compared with itself
+# under other parameters. The second one of two equal states takes about 1 % longer: it finds its code in
+# fewer caches.
 set -euo pipefail
 
 np=4 jobs=1
@@ -28,7 +30,8 @@ shift
 enter_source states
 scratch=$target/states
 
-# Their results lie in folders of their own: cargo takes for fresh what was built after its files were last written.
+# Their results lie in folders of their own: cargo takes for fresh what was built after its files were last
+# written.
 rm -rf "$scratch/source"
 mkdir -p "$scratch/source"
 if [ -n "$folder" ]; then

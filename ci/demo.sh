@@ -1,6 +1,7 @@
 #!/bin/bash
-# Builds the component and shows it at work in a real job: the hierarchy it finds, its results checked against a communicator
-# that excludes it, its times beside Open MPI's own, and its report. Fails if a result is wrong or if it did not run.
+# Builds the component and shows it at work in a real job: the hierarchy it finds, its results checked against
+# a communicator that excludes it, its times beside Open MPI's own, and its report. Fails if a result is wrong
+# or if it did not run.
 #
 #   ci/demo.sh              the whole demonstration
 #   ci/demo.sh --smoke      the checks only

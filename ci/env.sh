@@ -4,7 +4,8 @@
 #   eval "$(ci/env.sh)"      on an error: one line on standard error, exit code 1, nothing to evaluate
 #
 #   MPIEXEC                  the launcher (default: mpiexec)
-#   COLL_RUST_OUT            folder of mca_coll_rust.so (default: <target folder>/coll-rust/<version of Open MPI>)
+#   COLL_RUST_OUT            folder of mca_coll_rust.so (default: <target folder>/coll-rust/<version of Open
+#                            MPI>)
 #   CARGO_TARGET_DIR         cargo's target folder (default: target)
 #
 # Nothing forces the choice of the component: its priority does that.
@@ -62,8 +63,9 @@ built=$(grep -aoE 'coll/rust built for Open MPI [0-9.]+;' "$file" | head -n 1 | 
 
 # ---------------------------------------------------------------- where Open MPI looks
 
-# The variable replaces the default path, so the default stays behind our folder. In 5.0, the variable with the project's name in front
-# counts more than the one without: some builds (Debian's) hand PMIx's folder to the processes in that one.
+# The variable replaces the default path, so the default stays behind our folder. In 5.0, the variable with
+# the project's name in front counts more than the one without: some builds (Debian's) hand PMIx's folder to
+# the processes in that one.
 name=mca_base_component_path
 [ "${version%%.*}" -lt 5 ] || name=opal_mca_base_component_path
 default=$("${clean[@]}" "$info" --all --parsable --level 9 2>/dev/null \

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what building and testing needs and the machine lacks, by apt-get (Debian 12 or later). Does nothing if all is there.
-# As root, or with sudo. Rust (1.88 or later) must be there: it is only checked.
+# Installs what building and testing needs and the machine lacks, by apt-get (Debian 12 or later). Does
+# nothing if all is there. As root, or with sudo. Rust (1.88 or later) must be there: it is only checked.
 set -euo pipefail
 
 packages=(

@@ -1,7 +1,8 @@
-# What ci/test-mpi.sh, ci/test-matrix.sh and ci/test-faults.sh share: reads the options, builds the component and the programs of tests/mpi, and runs
-# them in jobs. To be sourced with these set:
+# What ci/test-mpi.sh, ci/test-matrix.sh and ci/test-faults.sh share: reads the options, builds the component
+# and the programs of tests/mpi, and runs them in jobs. To be sourced with these set:
 #
-#   options        those that the script knows, of --quick, --full, --stock, --list, --only REGEX, --dso FOLDER. They set:
+#   options        those that the script knows, of --quick, --full, --stock, --list, --only REGEX, --dso
+#                  FOLDER. They set:
 #                  full, stock, list 0 or 1; only; dso: where mca_coll_rust.so is, or nothing: build it
 #   programs       names in tests/mpi, or nothing: all
 #
@@ -154,8 +155,8 @@ says_not() {
     fi
 }
 
-# Every rank of the last job must have met these operations in all modes: comma list, and as for says(). Fourth: "passed", if all calls must
-# have gone to the component below; else all must have been handled.
+# Every rank of the last job must have met these operations in all modes: comma list, and as for says().
+# Fourth: "passed", if all calls must have gone to the component below; else all must have been handled.
 met() {
     local operation ranks how="handled=[1-9][0-9]* passed=0"
     [ "$number" != "$1" ] && [ $stock = 0 ] || return 0

@@ -2,17 +2,20 @@
 # Debian 13 (Open MPI 5.0.7) in a folder, for checks against Open MPI 5.0 on a machine that has 4.1.
 #
 #   ci/ompi5-root.sh prepare                                  make the folder; does nothing if it is ready
-#   ci/ompi5-root.sh run [--bind FROM:TO]... [--] COMMAND...  run a command in it, as root; with --throwaway first, what it changes
+#   ci/ompi5-root.sh run [--bind FROM:TO]... [--] COMMAND...  run a command in it, as root; with --throwaway
+#                                                             first, what it changes
 #                                                             is gone afterwards
 #   ci/ompi5-root.sh clean                                    remove the folder
 #   ci/ompi5-root.sh path                                     print the folder's name
 #
-# The folder is $COLL_RUST_OMPI5_ROOT (default /tmp/ompi5), about 1 GB. Needs root, or sudo. COLL_RUST_ROOT_SUITE and
-# COLL_RUST_ROOT_PACKAGES name another release of Debian and other packages for another folder (ci/test-install.sh).
+# The folder is $COLL_RUST_OMPI5_ROOT (default /tmp/ompi5), about 1 GB. Needs root, or sudo.
+# COLL_RUST_ROOT_SUITE and COLL_RUST_ROOT_PACKAGES name another release of Debian and other packages for
+# another folder (ci/test-install.sh).
 #
-# A command runs in name spaces of its own for mounts and processes: every mount disappears and every process that
-# is left over dies with the command, whatever way it ends. It sees a /dev/shm of its own and the caller's network. FROM is
-# a folder or file outside, TO its absolute name inside; TO is made where it does not exist.
+# A command runs in name spaces of its own for mounts and processes: every mount disappears and every process
+# that is left over dies with the command, whatever way it ends. It sees a /dev/shm of its own and the
+# caller's network. FROM is a folder or file outside, TO its absolute name inside; TO is made where it does
+# not exist.
 set -euo pipefail
 
 root=${COLL_RUST_OMPI5_ROOT:-/tmp/ompi5}
@@ -61,8 +64,9 @@ in_namespaces() {
         wait $!' ompi5-root "$@"
 }
 
-# In the name spaces: mounts, then the command. Arguments: binds, "--", command. The folder becomes the root of the mount name
-# space, and not of the command only: whoever enters the name spaces of a process in there sees the same.
+# In the name spaces: mounts, then the command. Arguments: binds, "--", command. The folder becomes the root
+# of the mount name space, and not of the command only: whoever enters the name spaces of a process in there
+# sees the same.
 enter() {
     if [ "$1" = --throwaway ]; then
         shift
@@ -80,6 +84,9 @@ enter() {
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+    # PRRTE names its session folders by process numbers, which begin anew in each name space: what an aborted
+    # job has left there would end a later one at its start.
+    mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
     mount --rbind /sys "$root/sys"
     while [ "$1" != -- ]; do
         local from=${1%%:*} to=$root/${1#*:}

@@ -1,8 +1,9 @@
 #!/bin/bash
-# The build by configure and make, from a copy of the files under version control: build, check, trial install and
-# uninstall, distribution. Touches nothing outside its scratch folder.
+# The build by configure and make, from a copy of the files under version control: build, check, trial install
+# and uninstall, distribution. Touches nothing outside its scratch folder.
 #
-#   ci/test-autotools.sh            without make check and make distcheck: the test run has the same tests already
+#   ci/test-autotools.sh            without make check and make distcheck: the test run has the same tests
+#                                   already
 #   ci/test-autotools.sh --full     with them
 set -euo pipefail
 cd "$(dirname "$0")/.."

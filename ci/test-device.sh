@@ -1,8 +1,10 @@
 #!/bin/bash
-# Device memory: runs operations on buffers in the memory of a stand-in for an accelerator (tests/accelerator), which the CPU cannot access, with Open
-# MPI 5.0. Device buffers on no, some and all ranks, on the send side, the receive side or both; 22 operations in three modes; np 2 and 4.
+# Device memory: runs operations on buffers in the memory of a stand-in for an accelerator
+# (tests/accelerator), which the CPU cannot access, with Open MPI 5.0. Device buffers on no, some and all
+# ranks, on the send side, the receive side or both; 22 operations in three modes; np 2 and 4.
 #
-#   ci/test-device.sh --dso FOLDER [--quick | --full]     with mpicc and mpiexec of Open MPI 5.0 (ci/test-ompi5.sh calls it in Debian 13)
+#   ci/test-device.sh --dso FOLDER [--quick | --full]     with mpicc and mpiexec of Open MPI 5.0
+#                                                         (ci/test-ompi5.sh calls it in Debian 13)
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,7 +39,8 @@ export OMPI_MCA_opal_mca_base_component_path=$scratch:$OMPI_MCA_opal_mca_base_co
 
 passed=0 failed=0
 
-# job NP SETTINGS PROGRAM ARGUMENT...: the program must find everything right, and the component must have handled calls at every rank.
+# job NP SETTINGS PROGRAM ARGUMENT...: the program must find everything right, and the component must have
+# handled calls at every rank.
 job() {
     local np=$1 settings=$2 program=$3 word problem="" code=0
     shift 3

@@ -1,7 +1,8 @@
 #!/bin/bash
-# What a user gets wrong and what goes wrong: every bad input ends the job with a message that names it, with a non-zero exit
-# code, without a hang, and leaves nothing behind: no process, no file in /dev/shm, no session folder of Open MPI. What a job can live
-# with (no room in /dev/shm, a process that is stopped for a while or cannot read the others' memory) changes no result.
+# What a user gets wrong and what goes wrong: every bad input ends the job with a message that names it, with
+# a non-zero exit code, without a hang, and leaves nothing behind: no process, no file in /dev/shm, no session
+# folder of Open MPI. What a job can live with (no room in /dev/shm, a process that is stopped for a while or
+# cannot read the others' memory) changes no result.
 #
 #   ci/test-faults.sh
 #     --only REGEX    only the cases whose name matches
@@ -14,13 +15,13 @@ options="--only --dso" programs="hello stream waits comms sizes noread frugal"
 
 mpirun=("${several[@]}" "$mpiexec" --oversubscribe --mca btl "$btl" --mca mpi_yield_when_idle 1)
 
-# Session folders of our own, so that other jobs on the machine do not disturb the comparison. The name is short: Unix sockets in
-# it have little room.
+# Session folders of our own, so that other jobs on the machine do not disturb the comparison. The name is
+# short: Unix sockets in it have little room.
 export TMPDIR=$scratch/t
 mkdir "$TMPDIR"
 
-# What is left: processes of our programs, files in /dev/shm, files in session folders. An empty folder is no leak: Open MPI 4.1
-# itself leaves one per user and host.
+# What is left: processes of our programs, files in /dev/shm, files in session folders. An empty folder is no
+# leak: Open MPI 4.1 itself leaves one per user and host.
 leftovers() {
     local file
     pgrep -f "^$scratch/(hello|stream|waits|comms|sizes|frugal)" | sed 's/^/process /'
@@ -33,7 +34,8 @@ leftovers() {
     find "$TMPDIR" -mindepth 1 ! -type d | sed 's/^/file /'
 }
 
-# verdict NAME CODE PATTERN...: judges $scratch/out and $scratch/err of a run. Every pattern must match a line of stderr.
+# verdict NAME CODE PATTERN...: judges $scratch/out and $scratch/err of a run. Every pattern must match a line
+# of stderr.
 verdict() {
     local name=$1 code=$2 problem="" left pattern
     shift 2
@@ -91,7 +93,8 @@ refuse() {
     once "$name" "$pattern"
 }
 
-# survive NAME PATTERN SETTING... -- COMMAND...: the job must end well, as its last line says, with a message (or any, by '').
+# survive NAME PATTERN SETTING... -- COMMAND...: the job must end well, as its last line says, with a message
+# (or any, by '').
 survive() {
     local name=$1 pattern=$2 code=0 problem="" left environment=() out
     shift 2
@@ -224,7 +227,8 @@ survive "earlier names" 'coll_rust_shm_wait = yield' OMPI_MCA_coll_rust_show=con
 refuse "wrong value of an earlier name" 'coll_rust_shm_zero_copy = "12abc"' OMPI_MCA_coll_rust_zero_copy=12abc -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "a number too large for an int" 'coll_rust_window = "99999999999"' OMPI_MCA_coll_rust_window=99999999999 -- "${mpirun[@]}" -n 2 "$scratch/hello"
 
-# A name that does not exist is a warning, or an error: in the environment, on the command line, in files of parameters.
+# A name that does not exist is a warning, or an error: in the environment, on the command line, in files of
+# parameters.
 unknown='no parameter coll_rust_widnow,.*mean coll_rust_window'
 mkdir -p "$scratch/home/.openmpi"
 printf 'coll_rust_widnow = 2\n' >"$scratch/unknown.conf"
@@ -368,7 +372,8 @@ for operation in Bcast Reduce Allreduce Barrier; do
     done
 done
 
-# Pools have files in a folder: nothing is left whenever a rank dies, before the first collective or in it, while others wait there.
+# Pools have files in a folder: nothing is left whenever a rank dies, before the first collective or in it,
+# while others wait there.
 for after in 0 50 150 400 1000 3000 10000; do
     name="rank 1 of 3 killed $after us after MPI_Init, pools in /dev/shm"
     wanted "$name" || continue
@@ -383,7 +388,8 @@ done
 # Through shared memory, the others need not wait for the runtime: each gets an error.
 case $("$mpiexec" --version 2>/dev/null | head -n 1) in
 *" 4."*)
-    # While a root or writer has its set full, or has shown its memory, and while readers wait for it, asleep or not.
+    # While a root or writer has its set full, or has shown its memory, and while readers wait for it, asleep
+    # or not.
     while read -r operation count victim setting where; do
         name="rank $victim of 4 killed in $operation of $count ints, errors return, $setting${where:+, $where}"
         wanted "$name" || continue
@@ -411,8 +417,8 @@ CASES
     ;;
 esac
 
-# A rank in a PID name space of its own, as in a container: no pidfd shows it. Ranks have different numbers there, as Open MPI's own shared memory takes ranks of one
-# number for one process.
+# A rank in a PID name space of its own, as in a container: no pidfd shows it. Ranks have different numbers
+# there, as Open MPI's own shared memory takes ranks of one number for one process.
 if unshare --pid --fork true 2>/dev/null && [ "$btl" = self,vader ]; then
     cat >"$scratch/apart" <<'APART'
 #!/bin/sh
@@ -444,7 +450,8 @@ fi
 
 # ---------------------------------------------------------------- what a job can live with
 
-# Mounts are the namespace's own. What the pools may hold is less than the operations would like: first some, then nothing.
+# Mounts are the namespace's own. What the pools may hold is less than the operations would like: first some,
+# then nothing.
 if unshare -m true 2>/dev/null; then
     for size in 1m 48k; do
         case $size in
@@ -532,7 +539,8 @@ for way in "$btl" "$btl cma=none" self,tcp; do
             "$mpiexec" --oversubscribe --mca mpi_yield_when_idle 1 --mca btl "${way% *}" -n 3 "$scratch/waits" --parts rendezvous
     done
 done
-# They take as long as the stop, so at the same time: each with a session folder of its own, as Open MPI 4 fails where two jobs make the same one at once ("mkdir: File exists").
+# They take as long as the stop, so at the same time: each with a session folder of its own, as Open MPI 4
+# fails where two jobs make the same one at once ("mkdir: File exists").
 rm -f "$scratch"/tmp.*/verdict
 touch "$scratch/before"
 for wait in auto spin yield block; do

@@ -1,11 +1,14 @@
 #!/bin/bash
-# The install path of docs/in-tree.md in bare folders of Debian 12 (Open MPI 4.1) and Debian 13 (5.0), with the packages that the page names
-# and no others: from autoreconf to `mpiexec -n 2 ./program` with nothing exported, by make install and by make install-user; uninstalling
-# leaves nothing. Each folder is made once (about two minutes, 1 GB) and stays; what a test changes in it is gone afterwards.
+# The install path of docs/in-tree.md in bare folders of Debian 12 (Open MPI 4.1) and Debian 13 (5.0), with
+# the packages that the page names and no others: from autoreconf to `mpiexec -n 2 ./program` with nothing
+# exported, by make install and by make install-user; uninstalling leaves nothing. Each folder is made once
+# (about two minutes, 1 GB) and stays; what a test changes in it is gone afterwards.
 #
-#   ci/test-install.sh            with the Rust half that is built already (or is built by this machine's cargo); exit code 77 where the
+#   ci/test-install.sh            with the Rust half that is built already (or is built by this machine's
+#                                 cargo); exit code 77 where the
 #                                 machine does not allow mounts
-#   ci/test-install.sh --full     make builds the Rust half, with this machine's Rust and the crates that it has
+#   ci/test-install.sh --full     make builds the Rust half, with this machine's Rust and the crates that it
+#                                 has
 #     --only SUITE                bookworm or trixie
 #     --clean                     removes the folders
 set -euo pipefail

@@ -1,13 +1,16 @@
 #!/bin/bash
-# The protocols of shared memory under the model checker; then the same with the source broken on purpose, one place at a time: the
-# model named beside each change must fail, and say so. In a copy of the source that is made in the same way, but for the change, all these models must pass.
+# The protocols of shared memory under the model checker; then the same with the source broken on purpose, one
+# place at a time: the model named beside each change must fail, and say so. In a copy of the source that is
+# made in the same way, but for the change, all these models must pass.
 #
 #   ci/test-loom.sh             all
 #   ci/test-loom.sh --models    without the broken copies
-#   ci/test-loom.sh --changes   only whether every change still finds its place in the source, and its model (a second)
+#   ci/test-loom.sh --changes   only whether every change still finds its place in the source, and its model
+#                               (a second)
 #
-# Broken copies are built in a copy of the target folder, which goes with them. Cargo takes for fresh what was built after its
-# files were last written, wherever they lie: in a folder that both use, the source would be tested by what the last broken copy left.
+# Broken copies are built in a copy of the target folder, which goes with them. Cargo takes for fresh what was
+# built after its files were last written, wherever they lie: in a folder that both use, the source would be
+# tested by what the last broken copy left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,9 +20,9 @@ relaxed publication     | src/shm/team/waking.rs | a_slot_is_used_again_only_whe
 relaxed look            | src/shm/reach.rs       | a_payload_arrives_with_its_flag                 | s/self.word.load(Ordering::Acquire)/self.word.load(Ordering::Relaxed)/
 no look before sleeping | src/shm/team/waking.rs | no_wake_up_is_lost_at_the_end_of_an_operation   | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(place(member, word, half), Ordering::Relaxed);/; s/^        asleep.store(place(member, word, half), Ordering::Relaxed);//
 sleeps elsewhere        | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/asleep.store(place(member, word, half)/asleep.store(place(member, word, Half::High)/
-no fence at the writer  | src/shm/team/waking.rs | no_wake_up_is_lost                              | /SYNC(asleep): either/{n;s/fence(Ordering::SeqCst);//}
+no fence at the writer  | src/shm/team/waking.rs | no_wake_up_is_lost                              | /SYNC(asleep): either/,/fence/s/fence(Ordering::SeqCst);//
 sleeper not counted     | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/self.sleepers().fetch_add(1, Ordering::Relaxed);//; s/self.sleepers().fetch_sub(1, Ordering::Relaxed);//
-sleeper counted late    | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/self.sleepers().fetch_add(1, Ordering::Relaxed);/fence(Ordering::SeqCst);/; /SYNC(asleep): see/{n;s/fence(Ordering::SeqCst);/self.sleepers().fetch_add(1, Ordering::Relaxed);/}
+sleeper counted late    | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/self.sleepers().fetch_add(1, Ordering::Relaxed);/fence(Ordering::SeqCst);/; /SYNC(asleep): see/,/fence(/s/fence(Ordering::SeqCst);/self.sleepers().fetch_add(1, Ordering::Relaxed);/
 sleeper not counted on  | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/fetch_add(1, Ordering::Relaxed)/store(1, Ordering::Relaxed)/; s/fetch_sub(1, Ordering::Relaxed)/store(0, Ordering::Relaxed)/
 relaxed last step       | src/shm/turn/view.rs   | a_payload_arrives_with_its_flag                 | s/line.store(last, Ordering::Release)/line.store(last, Ordering::Relaxed)/
 relaxed end             | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/read.store(word(next, 0), Ordering::Release)/read.store(word(next, 0), Ordering::Relaxed)/
@@ -102,7 +105,8 @@ build() {
     sed -n 's/.*"name":"loom".*"executable":"\([^"]*\)".*/\1/p' <<<"$built"
 }
 
-# Runs a model of the program that was built last, and sets `outcome`: passed, failed (which it must have said itself), or what happened instead.
+# Runs a model of the program that was built last, and sets `outcome`: passed, failed (which it must have said
+# itself), or what happened instead.
 try() {
     local test ended=0
     test=loom::$(basename "$(grep -l "^fn $1() {" tests/loom/*.rs)" .rs)::$1
@@ -122,7 +126,8 @@ try() {
     fi
 }
 
-# Each time only the first interleavings: loom looks at this limit after every 20,000. A change is noticed within a few.
+# Each time only the first interleavings: loom looks at this limit after every 20,000. A change is noticed
+# within a few.
 export LOOM_MAX_PERMUTATIONS=20000
 
 while IFS=$'\t' read -r _ file _ _; do

@@ -1,11 +1,14 @@
 #!/bin/bash
-# Every operation x algorithm x mode x number of processes x datatype x root x in place, in real jobs, each result compared with what it must
-# be and with that of a communicator without the component. The algorithms are those that docs/parameters.md lists, which the component makes:
-# one that is added is tested without being named here. The counters must say that the component served every operation in every
-# mode, by messages.
+# Every operation x algorithm x mode x number of processes x datatype x root x in place, in real jobs, each
+# result compared with what it must be and with that of a communicator without the component. The algorithms
+# are those that docs/parameters.md lists, which the component makes: one that is added is tested without
+# being named here. The counters must say that the component served every operation in every mode, by
+# messages.
 #
-#   ci/test-matrix.sh [--quick]   under two minutes: 3 processes, and 8 on a synthetic machine; a sample of the rest (default)
-#   ci/test-matrix.sh --full      1, 2, 3, 5 and 8 processes, every root and datatype at every size; numbers at the ends of their ranges too
+#   ci/test-matrix.sh [--quick]   under two minutes: 3 processes, and 8 on a synthetic machine; a sample of
+#                                 the rest (default)
+#   ci/test-matrix.sh --full      1, 2, 3, 5 and 8 processes, every root and datatype at every size; numbers
+#                                 at the ends of their ranges too
 #     --only REGEX                only the jobs whose line matches
 #     --list                      only print which algorithms would be tested
 #     --dso FOLDER                take mca_coll_rust.so from there instead of building it
@@ -25,8 +28,8 @@ four=bcast,reduce,allreduce,barrier
 edges=$(grep '^neighbor_' <<<"$operations" | paste -sd,)
 blocks=$(grep -vxE "${four//,/|}|${edges//,/|}" <<<"$operations" | paste -sd,)
 
-# The algorithms of an operation, a word each. One that takes a number comes with the default one, with 3 and, in full, with the least and
-# the most.
+# The algorithms of an operation, a word each. One that takes a number comes with the default one, with 3 and,
+# in full, with the least and the most.
 algorithms() {
     local text word letter least most
     text=$(sed -n "s/^$1 .*fallback ([^)]*), //p" <<<"$help")
@@ -58,8 +61,9 @@ fi
 
 # ---------------------------------------------------------------- the jobs
 
-# Somebody must have sent messages for each of these operations in the last job, of whose settings the third argument is a copy: what goes
-# through shared memory was not the algorithm asked for, unless that is what was asked for.
+# Somebody must have sent messages for each of these operations in the last job, of whose settings the third
+# argument is a copy: what goes through shared memory was not the algorithm asked for, unless that is what was
+# asked for.
 messages() {
     local operation
     [ "$number" != "$1" ] || return 0
@@ -102,12 +106,14 @@ longest() {
     echo $most
 }
 
-# A process alone is not the component's; Open MPI's own, coll/self, goes astray in Alltoallw with displacements.
+# A process alone is not the component's; Open MPI's own, coll/self, goes astray in Alltoallw with
+# displacements.
 if [ $full = 1 ]; then
     part real 1 - "" 600 vector --full --ops "${blocks/,alltoallw/}"
     part real 1 - "" 600 matrix --quick
 fi
-# Open MPI's coll/tuned chooses other algorithms where ranks describe the same data by different datatypes, and hangs.
+# Open MPI's coll/tuned chooses other algorithms where ranks describe the same data by different datatypes,
+# and hangs.
 for ((round = 0; round < $(longest "$blocks"); round++)); do
     chosen=$(settings $round "$blocks")
     if [ $full = 1 ]; then

@@ -1,16 +1,19 @@
 #!/bin/bash
-# The shared-memory protocols under Miri, which interprets a program and objects to undefined behaviour: accesses that no release and acquire put
-# in order, to freed memory or past its end, against the rules of references, of uninitialised or misaligned data. Loads may return
-# values as old as the memory model allows.
+# The shared-memory protocols under Miri, which interprets a program and objects to undefined behaviour:
+# accesses that no release and acquire put in order, to freed memory or past its end, against the rules of
+# references, of uninitialised or misaligned data. Loads may return values as old as the memory model allows.
 #
-#   ci/test-miri.sh             the operations with members as threads, and the unit tests of what touches such memory, on the heap, with few and
+#   ci/test-miri.sh             the operations with members as threads, and the unit tests of what touches
+#                               such memory, on the heap, with few and
 #                               short calls; then a broken copy, which must be noticed
-#   ci/test-miri.sh --all       all of tests/shm, also what goes wrong, and members as futures of one thread: long
+#   ci/test-miri.sh --all       all of tests/shm, also what goes wrong, and members as futures of one thread:
+#                               long
 #   ci/test-miri.sh --seeds N   members as threads in N orders
 #
 # What cannot run: mmap, memfd and process_vm_readv (pools, groups and what processes do:
-# tests/processes), and the futex: the kernel reads half of a word, to Miri a racing access of another size. So nobody sleeps here; that no
-# wake-up is lost is checked by ci/test-loom.sh. Copies that go past the cache are plain ones here.
+# tests/processes), and the futex: the kernel reads half of a word, to Miri a racing access of another size.
+# So nobody sleeps here; that no wake-up is lost is checked by ci/test-loom.sh. Copies that go past the cache
+# are plain ones here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,7 +40,8 @@ esac
 miri --test shm threads
 miri --lib -- shm::copy shm::mailbox shm::team::places
 
-# The copy has a target folder of its own, which goes with it: in one that both use, cargo would take what the last broken copy left for the source's.
+# The copy has a target folder of its own, which goes with it: in one that both use, cargo would take what the
+# last broken copy left for the source's.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 copy=$scratch/source target=${CARGO_TARGET_DIR:-$PWD/target}

@@ -1,10 +1,11 @@
 #!/bin/bash
-# Builds the component and runs the programs of tests/mpi in real jobs: on this machine and on a synthetic one of 2 sockets x 2
-# NUMA nodes x 2 cores, with many parameter settings. Every job must end well, find no wrong result, and say in its report
-# that the component handled the operations on every rank.
+# Builds the component and runs the programs of tests/mpi in real jobs: on this machine and on a synthetic one
+# of 2 sockets x 2 NUMA nodes x 2 cores, with many parameter settings. Every job must end well, find no wrong
+# result, and say in its report that the component handled the operations on every rank.
 #
 #   ci/test-mpi.sh [--quick]   a few minutes (default)
-#   ci/test-mpi.sh --full      every root, communicator and count; 10,000 restarts and communicators; counts up to 2^31-1
+#   ci/test-mpi.sh --full      every root, communicator and count; 10,000 restarts and communicators; counts
+#                              up to 2^31-1
 #     --only REGEX             only the jobs whose line matches
 #     --stock                  without the component: proves the programs against Open MPI's own collectives
 #     --dso FOLDER             take mca_coll_rust.so from there instead of building it
@@ -16,7 +17,8 @@ cd "$(dirname "$0")/.."
 options="--quick --full --only --stock --dso"
 . ci/mpi-jobs.sh
 
-# The border between the shim and Rust, without either's other half. Its functions are the same for all versions of Open MPI.
+# The border between the shim and Rust, without either's other half. Its functions are the same for all
+# versions of Open MPI.
 border=$scratch/border
 case $("$mpicc" --showme:version 2>&1) in
 *" 4.1."*)
@@ -63,8 +65,8 @@ met "$before" 3 $blocks passed
 OMPI_MCA_coll=^tuned job real 3 $blocks "shm_node_limit=0 max_message=64" 900 vector --tiny --seed 6
 job real 3 $all "shm_node_limit=0 max_message=64" 300 matrix --tiny --max-count 5000 --seed 7
 
-# Every size where shared memory changes its way, through queues alone, and read from the other process wherever that is possible; and where some
-# processes cannot read the others', so that nobody does.
+# Every size where shared memory changes its way, through queues alone, and read from the other process
+# wherever that is possible; and where some processes cannot read the others', so that nobody does.
 while read -r np sample; do
     [ $full = 0 ] || sample=1
     before=$number
@@ -111,8 +113,8 @@ for np in 2 3; do
     says_not "$before" 'shared memory: times in ns'
 done
 
-# Shared memory in small pieces, read from the other process, in another place, waited for in every way; and of all sizes from too little
-# for anything to enough for some.
+# Shared memory in small pieces, read from the other process, in another place, waited for in every way; and
+# of all sizes from too little for anything to enough for some.
 while read -r settings; do
     [ -n "$settings" ] && [ $stock = 0 ] || continue
     OMPI_MCA_coll=^tuned job real 3 $blocks "$settings" 300 vector $extent --seed 3
@@ -146,7 +148,8 @@ if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     fi
 fi
 
-# The component is optimised across crates (ci/build.sh): short calls go to other functions of Rust's by name, and not by the table of addresses.
+# The component is optimised across crates (ci/build.sh): short calls go to other functions of Rust's by name,
+# and not by the table of addresses.
 if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<whole; then
     for door in cr_block_gatherv cr_block_reduce; do
         code=$(objdump -d --no-show-raw-insn --disassemble="$door" "$dso/mca_coll_rust.so")
@@ -159,7 +162,8 @@ if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<whole;
     done
 fi
 
-# Short calls are a part of their doors, and keep the operation in registers (docs/findings.md, "Operations in registers"): doors hardly copy from the stack by vectors. (Those that did had 10 to 52 such loads.)
+# Short calls are a part of their doors, and keep the operation in registers (docs/findings.md, "Operations in
+# registers"): doors hardly copy from the stack by vectors. (Those that did had 10 to 52 such loads.)
 if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<registers; then
     for name in barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv; do
         code=$(objdump -d --no-show-raw-insn --disassemble="cr_block_$name" "$dso/mca_coll_rust.so")
@@ -194,8 +198,8 @@ if [ $stock = 0 ]; then
     says "$before" 'neighbor_alltoall .*messages=[1-9]'
 fi
 
-# Every level, algorithm and segment size at least once, on the machine that has levels. The segment of 1000 bytes is no
-# multiple of most datatypes.
+# Every level, algorithm and segment size at least once, on the machine that has levels. The segment of 1000
+# bytes is no multiple of most datatypes.
 while read -r settings; do
     [ -n "$settings" ] || continue
     job synthetic/core 8 $all "$settings" 300 matrix --tiny --seed 3 --max-count 70000
@@ -269,7 +273,8 @@ for np in 2 5; do
 done
 [ $stock = 0 ] || job real 3 - "" 60 errors
 [ $stock = 1 ] || OMPI_MCA_mpi_param_check=0 job real 3 - "" 60 errors --unchecked
-# Calls whose arguments do not fit together, and ranks that give different lengths: errors, no panic, and nothing written beyond a buffer.
+# Calls whose arguments do not fit together, and ranks that give different lengths: errors, no panic, and
+# nothing written beyond a buffer.
 if [ $stock = 0 ]; then
     for np in 2 3; do
         before=$number

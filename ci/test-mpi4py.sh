@@ -1,21 +1,29 @@
 #!/bin/bash
-# Runs the tests of mpi4py with the component in the job: chosen by its priority, again in an explicit list without coll/tuned,
-# two modules with zero copy off and with messages of all lengths read so, and some on a synthetic machine of 8 cores. Each module is a job
-# of its own. A module that fails is run again without the component, to say whose failure it is.
+# Runs the tests of mpi4py with the component in the job: chosen by its priority, again in an explicit list
+# without coll/tuned, two modules with zero copy off and with messages of all lengths read so, and some on a
+# synthetic machine of 8 cores. Each module is a job of its own. A module that fails is run again without the
+# component, to say whose failure it is.
 #
-#   ci/test-mpi4py.sh [--quick|--full] [NP...]   quick: the modules that use collectives; in an explicit list and
+#   ci/test-mpi4py.sh [--quick|--full] [NP...]   quick: the modules that use collectives; in an explicit list
+#                                                and
 #                                                on the synthetic machine four of them; NP 3 (default)
 #                                                full: all modules, NP 1 2 3 5 8
-#     --listed                                   only in the explicit list, but all modules that full or quick has
-#     --nodes N                                  on N of the four nodes of tests/nodes/cluster.sh instead: neighbouring
-#                                                ranks on one node where it is chosen by its priority, dealt out in turns
-#                                                in the list; NP 4 (default), with --full 4 8. Needs root, and Open MPI 4.1
-#                                                in PATH; where the machine allows no nodes, says so and ends well
+#     --listed                                   only in the explicit list, but all modules that full or quick
+#                                                has
+#     --nodes N                                  on N of the four nodes of tests/nodes/cluster.sh instead:
+#                                                neighbouring
+#                                                ranks on one node where it is chosen by its priority, dealt
+#                                                out in turns
+#                                                in the list; NP 4 (default), with --full 4 8. Needs root, and
+#                                                Open MPI 4.1
+#                                                in PATH; where the machine allows no nodes, says so and ends
+#                                                well
 #     --only REGEX                               only the modules whose name matches
 #     --limit SECONDS                            each module may last so long (default 180)
 #     --dso FOLDER                               take mca_coll_rust.so from there instead of building it
 #     --stock                                    without the component
-#     --download VERSION                         only fetch what building mpi4py for Python VERSION takes, such as 3.13
+#     --download VERSION                         only fetch what building mpi4py for Python VERSION takes,
+#                                                such as 3.13
 #
 # mpi4py is built once and kept in ${XDG_CACHE_HOME:-~/.cache}/coll-rust; MPI4PY names its version.
 set -uo pipefail
@@ -125,8 +133,8 @@ shape() {
     echo "$list"
 }
 
-# launch MACHINE SELECTION NP MODULE: runs one module; each rank's output goes to a file of its own, $scratch/rank.<rank>, then all
-# of it to $scratch/err.
+# launch MACHINE SELECTION NP MODULE: runs one module; each rank's output goes to a file of its own,
+# $scratch/rank.<rank>, then all of it to $scratch/err.
 launch() {
     local machine=$1 selection=$2 np=$3 module=$4 more=(--wdir "$tests") run=(timeout -k 5 "$limit") environment=() code=0
     [ $stock = 1 ] || [ "$selection" = without ] || more+=(--mca coll_rust_report ranks)
@@ -158,7 +166,8 @@ launch() {
     return $code
 }
 
-# How many tests ran without a failure, by the rank that skipped most: empty if not every rank says that all went well.
+# How many tests ran without a failure, by the rank that skipped most: empty if not every rank says that all
+# went well.
 good() {
     local np=$1 rank ran skipped least=""
     for ((rank = 0; rank < np; rank++)); do
@@ -240,8 +249,9 @@ for m in $([ $full = 1 ] && echo "${collective[@]}" || echo "${few[@]}"); do
     module synthetic priority 8 "$m"
 done
 
-# Each operation was handled somewhere, since a pass alone proves nothing, and none was passed on: the components below get what the component
-# is not asked for (inter-communicators, processes alone). Some modules alone need not use every operation.
+# Each operation was handled somewhere, since a pass alone proves nothing, and none was passed on: the
+# components below get what the component is not asked for (inter-communicators, processes alone). Some
+# modules alone need not use every operation.
 if [ $stock = 0 ]; then
     for operation in bcast reduce allreduce barrier allgather allgatherv alltoall alltoallv alltoallw exscan gather gatherv neighbor_allgather neighbor_allgatherv \
         neighbor_alltoall neighbor_alltoallv neighbor_alltoallw reduce_scatter reduce_scatter_block scan scatter scatterv; do

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests the program mpiperf: every command on every MPI library that is there, and what it says to wrong usage. The last line is
-# "N passed, N failed".
+# Tests the program mpiperf: every command on every MPI library that is there, and what it says to wrong
+# usage. The last line is "N passed, N failed".
 #
 #   ci/test-mpiperf.sh [--short]   short: one job of each kind, without limits, bare ways and wrong usage
 #
@@ -207,7 +207,8 @@ PYTHON
     refuses "which of several to slow" "--slow-b is for one --b; there are 2"
     job 2 compare bcast --a tuned --b ^tuned --b nothere --sizes 8
     refuses "unknown component of several" "no collective component 'nothere'"
-    # Bare ways: contents are verified as those of MPI are. In lines, beside them, and in pieces; not divisible by the number of ranks.
+    # Bare ways: contents are verified as those of MPI are. In lines, beside them, and in pieces; not
+    # divisible by the number of ranks.
     all_bare=(barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv)
     limit=240 job 3 compare "${all_bare[@]}" --a tuned --b tuned --bare --datatype int32 --sizes 8,56,60,40k --root rotate --setups 3 \
         --calls 12 --correct 6 --json "$scratch/bare.json"

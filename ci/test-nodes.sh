@@ -1,12 +1,15 @@
 #!/bin/bash
-# The component on a cluster of four nodes and two switches (tests/nodes/cluster.sh): how many bytes cross between the
-# switches, whether results are right, and how fast it is when the link between the switches is slow. Needs root; where
-# the machine does not allow it, says so and ends well. Ends with "N passed, M failed".
+# The component on a cluster of four nodes and two switches (tests/nodes/cluster.sh): how many bytes cross
+# between the switches, whether results are right, and how fast it is when the link between the switches is
+# slow. Needs root; where the machine does not allow it, says so and ends well. Ends with "N passed, M
+# failed".
 #
 #   ci/test-nodes.sh            the same as --quick
-#   ci/test-nodes.sh --quick    counts of Bcast and Reduce for a few roots; results; times of operations with blocks, not judged
+#   ci/test-nodes.sh --quick    counts of Bcast and Reduce for a few roots; results; times of operations with
+#                               blocks, not judged
 #   ci/test-nodes.sh --full     counts of all roots and speed, two shapes of job, as tables in Markdown
-#   ci/test-nodes.sh --costs    what a message costs between nodes and within one, without building ours (src/select/cost.rs)
+#   ci/test-nodes.sh --costs    what a message costs between nodes and within one, without building ours
+#                               (src/select/cost.rs)
 #   ci/test-nodes.sh --stock    the tables of Open MPI's own components, without building ours
 #     --only REGEX              only the jobs whose title, shape and mapping match
 #     --dso FOLDER              take mca_coll_rust.so from there instead of building it
@@ -75,8 +78,9 @@ job() {
     ran=0
     wanted "$title" "$shape" "$by" || return 0
     ran=1
-    # Where nodes have unequal numbers of processes and these are dealt out by turns, Open MPI 5.0.7 tells some of them now and then no
-    # local rank, and MPI_Init ends the job ("local rank: Not found"); without the component too.
+    # Where nodes have unequal numbers of processes and these are dealt out by turns, Open MPI 5.0.7 tells
+    # some of them now and then no local rank, and MPI_Init ends the job ("local rank: Not found"); without
+    # the component too.
     case $by$shape$(printf '%s' "${CLUSTER_LAUNCHER[*]}") in
     node2,2,2,2*) ;;
     node*PRTE_MCA*) by=slot ;;
@@ -178,8 +182,8 @@ SLURM
     job "Results, one node without an address" 2,2,2,2 slot 100 "${show[@]}" node3 "$bin/correct" rust
     shown '1 of 4 nodes have no SLURM_TOPOLOGY_ADDR .*: node3\. They are placed' 'switch1 sw0: ranks 0,[24], leader 0' 'cluster: ranks 0,6, leader 0'
     job "Results, no network file" 3,2,1,2 slot 100 "$bin/correct" rust
-    # The operations with a block for each rank. Where ranks describe the same data by different datatypes, Open MPI's coll/tuned hangs, and its
-    # coll/han gets results wrong.
+    # The operations with a block for each rank. Where ranks describe the same data by different datatypes,
+    # Open MPI's coll/tuned hangs, and its coll/han gets results wrong.
     blocks=(--mca coll ^tuned,han --mca coll_rust_report ranks "$bin/vector")
     job "Blocks, network file" 3,2,1,2 slot 200 "${network[@]}" "${blocks[@]}" --quick
     served
@@ -191,7 +195,8 @@ SLURM
         --mca coll_rust_reduce_scatter_algorithm recursive_halving --mca coll_rust_reduce_scatter_block_algorithm ring \
         --mca coll_rust_scan_algorithm linear "${blocks[@]}" --tiny --seed 3
     served
-    # What stays within the nodes: shared memory, on all of them, on some, on none, named; and what a dead rank leaves.
+    # What stays within the nodes: shared memory, on all of them, on some, on none, named; and what a dead
+    # rank leaves.
     job "Within the nodes" 3,2,1,2 slot 100 "${network[@]}" "$bin/inside" shared
     job "Within the nodes, in files" 2,2,2,2 node 100 --mca coll_rust_shm_backing /dev/shm "$bin/inside" shared
     job "Within the nodes, by name" 3,2,1,2 slot 100 --mca coll_rust_levels numa,node --mca coll_rust_bcast_algorithm node:shm,cluster:chain \

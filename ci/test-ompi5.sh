@@ -2,7 +2,8 @@
 # Builds the component for Open MPI 5.0 and runs there what the other scripts of this folder run with 4.1.
 # Open MPI 5.0 comes from Debian 13 in a folder; see ci/ompi5-root.sh. The folder stays for the next time.
 #
-#   ci/test-ompi5.sh [NAME...]  these checks, or all but mpiperf, in a short form; exit code 77 where the machine does not allow mounts
+#   ci/test-ompi5.sh [NAME...]  these checks, or all but mpiperf, in a short form; exit code 77 where the
+#                               machine does not allow mounts
 #     --full                    the whole of each check, as with 4.1 (a quarter of an hour for all)
 #     -- ARGUMENT...            last: for the script of one NAME, for instance --full mpi4py -- 1 2 3 4 5 8
 #     --dso FOLDER              take mca_coll_rust.so for Open MPI 5.0 from there instead of building it
@@ -11,8 +12,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# check NAME LIMIT SHORT [WHOLE]: a time limit in seconds, and commands for the folder, where the tree is /mnt/source and the component
-# /mnt/out.
+# check NAME LIMIT SHORT [WHOLE]: a time limit in seconds, and commands for the folder, where the tree is
+# /mnt/source and the component /mnt/out.
 names=()
 declare -A limit=() short=() whole=()
 check() {
@@ -20,7 +21,8 @@ check() {
     limit[$1]=$2 short[$1]=$3 whole[$1]=${4:-$3}
 }
 check demo 200 'for np in 2 4; do ci/demo.sh --smoke --np $np --dso /mnt/out || exit 1; done'
-# Of its jobs, the short form has those that take little, among them those that read other processes' memory by smsc.
+# Of its jobs, the short form has those that take little, among them those that read other processes' memory
+# by smsc.
 check mpi 900 'ci/test-mpi.sh --quick --dso /mnt/out --only "np=[24] |^(retain|doors|flow) "' 'ci/test-mpi.sh --quick --dso /mnt/out'
 check matrix 600 'ci/test-matrix.sh --dso /mnt/out --only "seed [0-2] np=[34] real"' 'ci/test-matrix.sh --dso /mnt/out'
 check nodes 600 'ci/test-nodes.sh --dso /mnt/out --only "^(Within the nodes|Blocks within the nodes|Results, network file|Neighbours, in bundles) [0-9]|killed rank"' \
@@ -86,7 +88,8 @@ inside() {
 if [ -n "$dso" ]; then
     cp "$dso/mca_coll_rust.so" "$scratch/out/"
 else
-    # The Rust half is built outside: it names nothing of Open MPI. Only the C half is compiled and linked inside.
+    # The Rust half is built outside: it names nothing of Open MPI. Only the C half is compiled and linked
+    # inside.
     cargo rustc --quiet --release --lib --crate-type staticlib --features ompi
     cp "$target/release/libcoll_rust.a" "$scratch/out/"
     inside env COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a MPICC=mpicc /mnt/source/ci/build.sh /mnt/out
@@ -99,7 +102,8 @@ for name in "${wanted[@]}"; do
         program=$(cargo test --no-run --test processes 2>&1 | sed -n 's/.*(\(.*processes-[0-9a-f]*\))$/\1/p')
         cp "$program" "$scratch/out/processes"
         ;;
-    # Built outside against the folder's headers and library, whose own libraries the machine lacks: the folder has no Rust.
+    # Built outside against the folder's headers and library, whose own libraries the machine lacks: the
+    # folder has no Rust.
     mpiperf)
         root=$(ci/ompi5-root.sh path)
         flags=$(inside mpicc --showme:compile && inside mpicc --showme:link)

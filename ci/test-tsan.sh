@@ -1,16 +1,21 @@
 #!/bin/bash
-# What shares memory, with its members as threads, under ThreadSanitizer: accesses that no release and acquire put in order, at the speed of
-# the machine, with the real futex and in longer runs than Miri manages (ci/test-miri.sh). Then a broken copy, which must be noticed.
+# What shares memory, with its members as threads, under ThreadSanitizer: accesses that no release and acquire
+# put in order, at the speed of the machine, with the real futex and in longer runs than Miri manages
+# (ci/test-miri.sh). Then a broken copy, which must be noticed.
 #
-# Covered: every operation in random sequences, by itself, and with two threads of each member (blocking, and polled), two to four members, in every way of
-# waiting; private memory that members read or ask for (tests/shm/threads.rs, unreadable.rs); the boards of mailbox.rs. 4 minutes on two cores, most of
-# which is the compiler's; SHM_SEEDS makes more runs.
+# Covered: every operation in random sequences, by itself, and with two threads of each member (blocking, and
+# polled), two to four members, in every way of waiting; private memory that members read or ask for
+# (tests/shm/threads.rs, unreadable.rs); the boards of mailbox.rs. 4 minutes on two cores, most of which is
+# the compiler's; SHM_SEEDS makes more runs.
 #
-# The standard library is built with it, too (its locks would look like races otherwise), so its source must be there.
+# The standard library is built with it, too (its locks would look like races otherwise), so its source must
+# be there.
 #
-# What it does not see: other processes (each has a sanitizer of its own), hence pools and groups; stores that go past the cache, and copies of more than
-# 2 KiB to 1 to 63 bytes behind, by vectors (both in src/shm/copy.rs), which are written in assembler; and fences. Those between `asleep` and the awaited word (src/shm/team/waking.rs) order atomic accesses only,
-# no contents: without them nothing looks like a race. That no wake-up is lost is checked by ci/test-loom.sh.
+# What it does not see: other processes (each has a sanitizer of its own), hence pools and groups; stores that
+# go past the cache, and copies of more than 2 KiB to 1 to 63 bytes behind, by vectors (both in
+# src/shm/copy.rs), which are written in assembler; and fences. Those between `asleep` and the awaited word
+# (src/shm/team/waking.rs) order atomic accesses only, no contents: without them nothing looks like a race.
+# That no wake-up is lost is checked by ci/test-loom.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,7 +33,8 @@ tsan() { SHM_SEEDS=${SHM_SEEDS:-8} nice cargo +nightly test --quiet -Zbuild-std 
 
 tsan --lib --test shm
 
-# The copy has a target folder of its own, which goes with it: in one that both use, cargo would take what the last broken copy left for the source's.
+# The copy has a target folder of its own, which goes with it: in one that both use, cargo would take what the
+# last broken copy left for the source's.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 copy=$scratch/source

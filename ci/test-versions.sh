@@ -174,8 +174,8 @@ with() {
     printf '#!/bin/bash\nexport %q\nexec "$@"\n' "$setting=$scratch/$1:$path" >"$scratch/$1/with"
     chmod +x "$scratch/$1/with"
 }
-# A program that does so on the ranks from $1 on with the component of $2, and on those before with the original.
-# (As several programs of one job they made Debian's launcher of 5.0.7 crash.)
+# A program that does so on the ranks from $1 on with the component of $2, and on those before with the
+# original. (As several programs of one job they made Debian's launcher of 5.0.7 crash.)
 cat >"$scratch/from" <<FROM
 #!/bin/bash
 name=same

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every check of the project, one after the other; continues after a failure. Installs what is missing. Prints how each check
-# ended, and at last how many tests passed and failed. Exits with 1 if any failed.
+# Every check of the project, one after the other; continues after a failure. Installs what is missing. Prints
+# how each check ended, and at last how many tests passed and failed. Exits with 1 if any failed.
 #
 #   ci/test.sh              all checks
 #   ci/test.sh NAME...      only these
@@ -54,8 +54,8 @@ passed=0
 failed=0
 notes=()
 
-# Adds up the tests of one check from its output: "N passed, M failed" at its end, or cargo's "test result" lines. A check
-# that tells no numbers counts as one test.
+# Adds up the tests of one check from its output: "N passed, M failed" at its end, or cargo's "test result"
+# lines. A check that tells no numbers counts as one test.
 count() {
     local code=$1 log=$2 good bad
     if grep -q '^test result:' "$log"; then

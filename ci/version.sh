@@ -2,7 +2,8 @@
 # Prints the component's version, which Cargo.toml has and nothing else.
 #
 #   ci/version.sh            as it is there: 1.2.3
-#   ci/version.sh --flags    as flags for the C half: -DCR_VERSION_MAJOR=1 -DCR_VERSION_MINOR=2 -DCR_VERSION_PATCH=3
+#   ci/version.sh --flags    as flags for the C half: -DCR_VERSION_MAJOR=1 -DCR_VERSION_MINOR=2
+#                            -DCR_VERSION_PATCH=3
 set -eu
 form='\1.\2.\3'
 [ "${1:-}" != --flags ] || form='-DCR_VERSION_MAJOR=\1 -DCR_VERSION_MINOR=\2 -DCR_VERSION_PATCH=\3'

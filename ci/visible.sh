@@ -1,18 +1,20 @@
 #!/bin/bash
-# Whether the processes that mpiexec starts load coll/rust with nothing exported: asks mpiexec, since ompi_info alone looks in other
-# folders than they do.
+# Whether the processes that mpiexec starts load coll/rust with nothing exported: asks mpiexec, since
+# ompi_info alone looks in other folders than they do.
 #
 #   ci/visible.sh ask                     says whether they do; exit code 1 if not
-#   ci/visible.sh install system|user     makes that so where it is not, and says what it did (make install, make install-user)
+#   ci/visible.sh install system|user     makes that so where it is not, and says what it did (make install,
+#                                         make install-user)
 #   ci/visible.sh uninstall system|user   undoes it
 #
 #   MPIEXEC, OMPI_INFO   of the Open MPI (default: mpiexec, and ompi_info beside it)
 #   FOLDER               where the component is, for what is said
 #   DESTDIR              as in make install: nothing can be asked then
 #
-# The mpiexec of some builds of Open MPI 5 (Debian's) hands a variable of PMIx's parameter file, mca_base_component_path, to the
-# processes as Open MPI's own: then they look in PMIx's folder only. The same variable with the project's name in front counts more, and
-# PMIx knows none of that name. So it gets Open MPI's default: system in PMIx's file for overrides, user in ~/.openmpi.
+# The mpiexec of some builds of Open MPI 5 (Debian's) hands a variable of PMIx's parameter file,
+# mca_base_component_path, to the processes as Open MPI's own: then they look in PMIx's folder only. The same
+# variable with the project's name in front counts more, and PMIx knows none of that name. So it gets Open
+# MPI's default: system in PMIx's file for overrides, user in ~/.openmpi.
 set -euo pipefail
 
 action=${1:-} whose=${2:-}
@@ -46,7 +48,8 @@ seen() {
     [[ $answer == *mca:coll:rust:version* ]]
 }
 
-# The file of parameters that mpiexec hands on: PMIx's for overrides, beside the one that hides the folders, or the user's.
+# The file of parameters that mpiexec hands on: PMIx's for overrides, beside the one that hides the folders,
+# or the user's.
 parameters() {
     local path folder
     if [ "$whose" = user ]; then

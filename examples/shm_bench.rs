@@ -1,6 +1,8 @@
-//! Times the shared-memory operations between threads that are bound to a core each: what the protocol costs without MPI.
+//! Times the shared-memory operations between threads that are bound to a core each: what the protocol costs
+//! without MPI.
 //!
-//!     cargo run --release --example shm_bench -- [members] [fragment] [fragments] [sets] [shared work from] [bypass from]
+//!     cargo run --release --example shm_bench -- [members] [fragment] [fragments] [sets] [shared work from]
+//!     [bypass from]
 
 use coll_rust::endpoint::{Result, Span, Stream};
 use coll_rust::shm::heap::Heap;

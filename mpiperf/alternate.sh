@@ -1,12 +1,14 @@
 #!/bin/bash
-# Runs one mpiperf command line with several MPI libraries (or settings of one) by turns, and merges the results. Alternating
-# runs see the same slow changes of the machine, so that run i of one and run i of another are a pair.
+# Runs one mpiperf command line with several MPI libraries (or settings of one) by turns, and merges the
+# results. Alternating runs see the same slow changes of the machine, so that run i of one and run i of
+# another are a pair.
 #
 #   mpiperf/alternate.sh [--runs N] [--out FOLDER] LABEL=LAUNCH... -- run OPERATION... [OPTIONS]
 #
 #   --runs N       so many runs of each (default: 5)
 #   --out FOLDER   for LABEL.RUN.json, merged.json and merged.csv (default: alternate)
-#   LABEL=LAUNCH   what the results are called, and the command that starts mpiperf up to and with its program:
+#   LABEL=LAUNCH   what the results are called, and the command that starts mpiperf up to and with its
+#                  program:
 #                  'openmpi=mpiexec -n 2 target/release/mpiperf'
 #                  Words are split at blanks. One LAUNCH alone is repeated (for mpiperf repro).
 set -euo pipefail

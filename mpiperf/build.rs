@@ -1,7 +1,7 @@
 //! Compiles `glue.c` with the compiler wrapper that the `mpi` crate uses too: `MPICC`, by default `mpicc`.
 //!
-//! Whether the library has persistent collectives, and under which prefix, is found by linking: headers and version
-//! numbers promise more than some libraries hold.
+//! Whether the library has persistent collectives, and under which prefix, is found by linking: headers and
+//! version numbers promise more than some libraries hold.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

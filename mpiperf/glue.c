@@ -1,7 +1,7 @@
 /*
- * What the raw bindings cannot say: MPI's macros as values, and the persistent collectives, which Open MPI 4.1 has under
- * the prefix MPIX_ and older libraries not at all. build.rs finds out by linking, and defines MPIPERF_PERSISTENT:
- * 1: MPI_, 2: MPIX_, 0: none.
+ * What the raw bindings cannot say: MPI's macros as values, and the persistent collectives, which Open MPI
+ * 4.1 has under the prefix MPIX_ and older libraries not at all. build.rs finds out by linking, and defines
+ * MPIPERF_PERSISTENT: 1: MPI_, 2: MPIX_, 0: none.
  */
 #include <mpi.h>
 #if MPIPERF_PERSISTENT == 2
@@ -15,7 +15,8 @@ MPI_Op mpiperf_op_null(void) { return MPI_OP_NULL; }
 
 int mpiperf_persistent(void) { return MPIPERF_PERSISTENT; }
 
-/* One wrapper for each persistent collective: parameters and arguments as the standard has them, without the info. */
+/* One wrapper for each persistent collective: parameters and arguments as the standard has them, without the
+ * info. */
 #if MPIPERF_PERSISTENT == 1
 #define WRAP(name, parameters, ...) \
     int mpiperf_##name##_init parameters { return MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, request); }

@@ -6,14 +6,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Of the process, once an accelerator is active. Addresses that are never a device's need no question to its driver, which may take longer than a short
- * operation: the program's own data with the heap that ends at the break, and the first thread's stack. Their pages are the system's, and the system puts no others
- * there by itself: it places mappings between the heap and the stack. */
+/* Of the process, once an accelerator is active. Addresses that are never a device's need no question to its
+ * driver, which may take longer than a short operation: the program's own data with the heap that ends at the
+ * break, and the first thread's stack. Their pages are the system's, and the system puts no others there by
+ * itself: it places mappings between the heap and the stack. */
 struct cr_host_memory cr_host_memory = {.low = UINTPTR_MAX, .end = 0, .stack = UINTPTR_MAX};
 
 static int active;
 
-/* Where the stack of the first thread may begin: so far below its end does it grow, and nothing else is put there. */
+/* Where the stack of the first thread may begin: so far below its end does it grow, and nothing else is put
+ * there. */
 static uintptr_t stack_begin(void)
 {
     struct rlimit limit;

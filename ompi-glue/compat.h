@@ -1,9 +1,9 @@
 /*
- * Everything that differs between Open MPI 4.1, 5.0 and 6 (main). The other files of the shim know no version: a test sees that
- * no #if stands in them.
+ * Everything that differs between Open MPI 4.1, 5.0 and 6 (main). The other files of the shim know no
+ * version: a test sees that no #if stands in them.
  *
- * It also includes every Open MPI header that the shim needs, in the order they need, and declares what the files
- * of the shim share among themselves.
+ * It also includes every Open MPI header that the shim needs, in the order they need, and declares what the
+ * files of the shim share among themselves.
  */
 #ifndef COLL_RUST_COMPAT_H
 #define COLL_RUST_COMPAT_H
@@ -82,7 +82,8 @@ mca_coll_base_module_t *cr_module_new(void *state);
 int cr_requests_open(void);
 void cr_requests_close(void);
 
-/* accelerator.c: of the component's open, whether an accelerator is active; the same again; and whether an address is one of a device's memory. */
+/* accelerator.c: of the component's open, whether an accelerator is active; the same again; and whether an
+ * address is one of a device's memory. */
 int cr_accelerator_open(void);
 int cr_accelerates(void);
 int cr_is_on_device(const void *at);
@@ -105,8 +106,8 @@ static inline int cr_mpi_code(int code)
 
 #define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 
-/* mpirun of 4.1 frees messages of the help system while it reads them, Open MPI's own as well: about every second one is
- * lost, with "Data unpack would read past end of buffer". */
+/* mpirun of 4.1 frees messages of the help system while it reads them, Open MPI's own as well: about every
+ * second one is lost, with "Data unpack would read past end of buffer". */
 #define CR_HELP_IS_RELIABLE 0
 
 #define CR_KEY_HOSTNAME OPAL_PMIX_HOSTNAME
@@ -157,8 +158,8 @@ static inline void cr_compat_remove_at_end(const char *path)
     }
 }
 
-/* Whether opal_progress gives the core away where its callbacks say that they have found nothing. Later, that depends on its threads, and
- * is not ours to do. */
+/* Whether opal_progress gives the core away where its callbacks say that they have found nothing. Later, that
+ * depends on its threads, and is not ours to do. */
 #define CR_HUSHES 1
 
 /* There is no framework smsc: this stands for a component that is not selected, so nothing here is called. */
@@ -230,7 +231,8 @@ static inline int cr_compat_is_on_device(const void *at)
 #define CR_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #endif
 
-/* Counts and arrays among the arguments of the module's functions, and the fields of a cr_side that they fill in. */
+/* Counts and arrays among the arguments of the module's functions, and the fields of a cr_side that they fill
+ * in. */
 typedef int cr_len;
 typedef const cr_count *cr_counts;
 typedef const cr_displ *cr_displs;
@@ -263,8 +265,8 @@ _Static_assert(sizeof(MPI_Count) == sizeof(cr_big) && sizeof(MPI_Aint) == sizeof
     .wide = ompi_disp_array_is_64bit(where) ? ompi_disp_array_ptr(where) : NULL
 #define CR_WIDE_ARRAYS(array, where) CR_ARRAYS(array, where)
 
-/* A module puts its functions into the communicator itself, and puts back what was there, unless somebody above has not
- * done so. */
+/* A module puts its functions into the communicator itself, and puts back what was there, unless somebody
+ * above has not done so. */
 #define CR_INSTALL(comm, module, slot) MCA_COLL_INSTALL_API(comm, slot, (module)->coll_##slot, module, "rust")
 #define CR_RESTORE(comm, module, slot, function, below)                                                        \
     if ((module) == (comm)->c_coll->coll_##slot##_module) {                                                    \
@@ -273,8 +275,8 @@ _Static_assert(sizeof(MPI_Count) == sizeof(cr_big) && sizeof(MPI_Aint) == sizeof
 
 #endif
 
-/* The job's string under key for a process (or, with the wildcard rank, for the node), from what the process already
- * holds: asks nobody. malloc'd; NULL where there is none. */
+/* The job's string under key for a process (or, with the wildcard rank, for the node), from what the process
+ * already holds: asks nobody. malloc'd; NULL where there is none. */
 static inline char *cr_compat_job_string(const char *key, const opal_process_name_t *name)
 {
     int rc;

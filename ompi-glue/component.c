@@ -1,6 +1,6 @@
 /*
- * The component: what Open MPI finds in the DSO. Registers Rust's parameters and counters and forwards the events of
- * the component's life.
+ * The component: what Open MPI finds in the DSO. Registers Rust's parameters and counters and forwards the
+ * events of the component's life.
  */
 #include "compat.h"
 
@@ -50,8 +50,8 @@ static int component_register(void)
 
 static int opened; /* Open MPI closes what it could not open, too */
 
-/* Rust starts here and not in init_query: MPI_Init opens the components before its exchange of start-up data, to
- * which Rust adds, and queries them after it. ompi_info opens no component. */
+/* Rust starts here and not in init_query: MPI_Init opens the components before its exchange of start-up data,
+ * to which Rust adds, and queries them after it. ompi_info opens no component. */
 static int component_open(void)
 {
     _Static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "counters are registered as unsigned long long");

@@ -1,5 +1,6 @@
 /*
- * Datatypes: what they look like, packing and unpacking any range of their bytes; and reduction operations on them.
+ * Datatypes: what they look like, packing and unpacking any range of their bytes; and reduction operations on
+ * them.
  */
 #include "compat.h"
 
@@ -64,16 +65,17 @@ static size_t convertor_step(opal_convertor_t *convertor, void *data, size_t siz
     return rc < 0 ? 0 : moved;
 }
 
-/* Open MPI's convertors cannot cut a predefined element everywhere: packing moves whole ones only, and unpacking part
- * of one that is larger than 16 bytes overruns a buffer. So the shim hands them runs of whole elements, and treats the
- * elements that a range cuts, one at either end at most, in a copy. */
+/* Open MPI's convertors cannot cut a predefined element everywhere: packing moves whole ones only, and
+ * unpacking part of one that is larger than 16 bytes overruns a buffer. So the shim hands them runs of whole
+ * elements, and treats the elements that a range cuts, one at either end at most, in a copy. */
 struct cut {
     size_t start; /* of the element in the packed stream */
     size_t size;  /* 0: nothing is cut */
     char bytes[64]; /* the element; the largest, long double complex, has 32 bytes */
 };
 
-/* Finds, and packs, the element that contains both the bytes before and after offset. Returns an Open MPI code. */
+/* Finds, and packs, the element that contains both the bytes before and after offset. Returns an Open MPI
+ * code. */
 static int cut_at(struct cut *cut, struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset)
 {
     size_t size;
@@ -98,7 +100,8 @@ static int cut_at(struct cut *cut, struct ompi_datatype_t *dtype, size_t count, 
     return rc;
 }
 
-/* Moves bytes [offset, offset + bytes), which cut no element, between the stream and data. Returns an Open MPI code. */
+/* Moves bytes [offset, offset + bytes), which cut no element, between the stream and data. Returns an Open
+ * MPI code. */
 static int move_run(struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset, char *data, size_t bytes,
                     int pack)
 {
@@ -179,7 +182,8 @@ int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *f
 
 /* ---------------------------------------------------------------- reduction operations */
 
-/* Open MPI's bindings look, too, unless the user has told them not to (mpi_param_check): what is not defined would be a crash. */
+/* Open MPI's bindings look, too, unless the user has told them not to (mpi_param_check): what is not defined
+ * would be a crash. */
 static CR_HOT int op_defined(struct ompi_op_t *op, struct ompi_datatype_t *dtype)
 {
     char *why = NULL;

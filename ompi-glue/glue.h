@@ -50,8 +50,8 @@ struct cr_param {
     struct mca_base_var_enum_t **enumeration; /* of its words, the shim's */
 };
 
-/* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only, continuous).
- * MPI_T shows what was added since its handle was made. */
+/* A counter: registered as the MPI_T performance variable coll_rust_<name> (class counter, read-only,
+ * continuous). MPI_T shows what was added since its handle was made. */
 struct cr_counter {
     const char *name;
     const char *help;
@@ -93,16 +93,17 @@ typedef int cr_displ;
 typedef size_t cr_big;
 typedef ptrdiff_t cr_wide;
 
-/* Which arrays of a side have elements of 64 bits instead; only Open MPI 6 has such ones, of MPI's functions for large counts. */
+/* Which arrays of a side have elements of 64 bits instead; only Open MPI 6 has such ones, of MPI's functions
+ * for large counts. */
 enum cr_bigs {
     CR_BIG_COUNTS = 1, /* counts is an array of cr_big */
     CR_BIG_DISPLS = 2  /* wide has what displs has else, which is NULL */
 };
 
-/* What a call says about the data that a rank sends, or about those that it receives. As the user gave it: what the
- * operation ignores at this rank (MPI says "significant only at root", or the other buffer is MPI_IN_PLACE) may be
- * anything, an invalid datatype too. Fields that the operation does not have are 0. The arrays are the user's and
- * end with the call; they have an element for each rank, or for each neighbour. */
+/* What a call says about the data that a rank sends, or about those that it receives. As the user gave it:
+ * what the operation ignores at this rank (MPI says "significant only at root", or the other buffer is
+ * MPI_IN_PLACE) may be anything, an invalid datatype too. Fields that the operation does not have are 0. The
+ * arrays are the user's and end with the call; they have an element for each rank, or for each neighbour. */
 struct cr_side {
     void *buf;                     /* NULL where it was MPI_IN_PLACE */
     int in_place;                  /* it was */
@@ -116,8 +117,8 @@ struct cr_side {
     struct ompi_datatype_t *const *dtypes; /* Alltoallw, Neighbor_alltoallw */
 };
 
-/* One collective call as the module received it. Reductions have their count and datatype on both sides, Bcast has
- * its buffer in recv. */
+/* One collective call as the module received it. Reductions have their count and datatype on both sides,
+ * Bcast has its buffer in recv. */
 struct cr_call {
     int kind; /* enum cr_kind */
     int root; /* rooted operations; else 0 */
@@ -125,7 +126,8 @@ struct cr_call {
     struct ompi_op_t *op; /* NULL where nothing is reduced */
 };
 
-/* Returned by the exports cr_block_* and cr_call_*: hand the call to the component below. No MPI error code has this value. */
+/* Returned by the exports cr_block_* and cr_call_*: hand the call to the component below. No MPI error code
+ * has this value. */
 #define CR_PASS (-77777)
 
 /* MPI error codes that Rust returns; the shim asserts that they are those of mpi.h. */
@@ -147,12 +149,12 @@ size_t cr_counter_table(const struct cr_counter **table);
 void cr_params_registered(void);
 /* Release, build and what it was built for: a text that stays. */
 const char *cr_version(void);
-/* From the component's open, before anything of Open MPI's is touched that may lie elsewhere than its headers say.
- * 1: go on; 0: decline (and why has been said). */
+/* From the component's open, before anything of Open MPI's is touched that may lie elsewhere than its headers
+ * say. 1: go on; 0: decline (and why has been said). */
 int cr_component_check(void);
-/* From the component's open: parses the parameters, publishes their text. It precedes the exchange of start-up data
- * of MPI_Init (init_query comes too late for that); cr_self and cr_place of the own process work already. MPI error
- * code. */
+/* From the component's open: parses the parameters, publishes their text. It precedes the exchange of
+ * start-up data of MPI_Init (init_query comes too late for that); cr_self and cr_place of the own process
+ * work already. MPI error code. */
 int cr_component_init(int thread_multiple);
 /* From the component's close: prints the report, if asked for. */
 void cr_component_close(void);
@@ -194,8 +196,8 @@ enum cr_device { CR_SEND_ON_DEVICE = 1, CR_RECV_ON_DEVICE = 2 };
 int cr_device_blocking(void *state, const struct cr_call *call, int device);
 int cr_device_nonblocking(void *state, const struct cr_call *call, int device, struct ompi_request_t **request);
 int cr_device_persistent(void *state, const struct cr_call *call, int device, struct ompi_request_t **request);
-/* MPI_Start of a persistent request whose Rust half is op: cr_request_activate first, then post. MPI error code; with
- * one, the request counts as not started. */
+/* MPI_Start of a persistent request whose Rust half is op: cr_request_activate first, then post. MPI error
+ * code; with one, the request counts as not started. */
 int cr_op_start(void *op);
 /* The request goes back to the free list: its Rust half goes. op may be NULL. */
 void cr_op_free(void *op);
@@ -232,8 +234,8 @@ int cr_comm_is_world(struct ompi_communicator_t *comm);
 int cr_is_finalizing(void);
 const char *cr_comm_name(struct ompi_communicator_t *comm);
 
-/* The process topology of a communicator, as Open MPI keeps it: its arrays live as long as the communicator. It is attached after the
- * module was made, and before the first neighbourhood operation. */
+/* The process topology of a communicator, as Open MPI keeps it: its arrays live as long as the communicator.
+ * It is attached after the module was made, and before the first neighbourhood operation. */
 enum cr_topology_kind { CR_NO_TOPOLOGY = 0, CR_CART, CR_GRAPH, CR_DIST_GRAPH };
 struct cr_topology {
     int kind; /* enum cr_topology_kind: the fields of the others are 0 */
@@ -264,12 +266,12 @@ int cr_comm_proc(struct ompi_communicator_t *comm, int rank, struct cr_proc *nam
 int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *locality, size_t locality_size,
              int *local);
 
-/* The caller's number among the processes of its job on its node, and how many those are; 0 of 0 where the runtime does
- * not tell. */
+/* The caller's number among the processes of its job on its node, and how many those are; 0 of 0 where the
+ * runtime does not tell. */
 void cr_local(uint32_t *number, uint32_t *count);
 
-/* Whether Open MPI gives the core away when it has nothing to do (mpi_yield_when_idle, which it also sets by itself where it is told of more
- * processes than cores). */
+/* Whether Open MPI gives the core away when it has nothing to do (mpi_yield_when_idle, which it also sets by
+ * itself where it is told of more processes than cores). */
 int cr_yields(void);
 
 /* Shape of this node, from the hwloc topology that Open MPI has loaded. */
@@ -286,8 +288,8 @@ int cr_irecv(struct ompi_communicator_t *comm, void *buf, size_t count, struct o
              int source, int tag, struct ompi_request_t **request);
 /* 1 when complete (with acquire ordering). */
 int cr_request_done(struct ompi_request_t *request);
-/* Of a complete request: its status's error code, and frees it. *bytes: received bytes; says nothing for a send, whose
- * status Open MPI leaves to the PML. bytes may be NULL. */
+/* Of a complete request: its status's error code, and frees it. *bytes: received bytes; says nothing for a
+ * send, whose status Open MPI leaves to the PML. bytes may be NULL. */
 int cr_request_finish(struct ompi_request_t *request, size_t *bytes);
 /* Cancels a receive; harmless if it is matched already. */
 void cr_request_cancel(struct ompi_request_t *request);
@@ -313,19 +315,20 @@ struct cr_dtype_info {
     int predefined;
 };
 void cr_dtype_info(struct ompi_datatype_t *dtype, struct cr_dtype_info *info);
-/* Bytes of an element, if elements are runs of so many without any gap, at their origin and one after the other; else 0. Quick. */
+/* Bytes of an element, if elements are runs of so many without any gap, at their origin and one after the
+ * other; else 0. Quick. */
 size_t cr_dtype_plain(struct ompi_datatype_t *dtype);
 /* It is no derived one. Quick. */
 int cr_dtype_is_predefined(struct ompi_datatype_t *dtype);
-/* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, cut anywhere.
- * Unpacking part of a predefined element writes all of it: two threads must not do that to one element at a time.
- * 0 or MPI error. */
+/* Packs, or unpacks, bytes [offset, offset + bytes) of the packed stream of count elements at buf, cut
+ * anywhere. Unpacking part of a predefined element writes all of it: two threads must not do that to one
+ * element at a time. 0 or MPI error. */
 int cr_pack(struct ompi_datatype_t *dtype, size_t count, const void *buf, size_t offset, void *out, size_t bytes);
 int cr_unpack(struct ompi_datatype_t *dtype, size_t count, void *buf, size_t offset, const void *in, size_t bytes);
 int cr_copy(struct ompi_datatype_t *dtype, size_t count, void *to, const void *from);
 
-/* Keep what the user may free while a request needs it. Open MPI's own objects need no keeping: the answer is 0, and
- * there is nothing to release. */
+/* Keep what the user may free while a request needs it. Open MPI's own objects need no keeping: the answer is
+ * 0, and there is nothing to release. */
 int cr_dtype_retain(struct ompi_datatype_t *dtype);
 void cr_dtype_release(struct ompi_datatype_t *dtype);
 int cr_op_retain(struct ompi_op_t *op);
@@ -346,8 +349,9 @@ void cr_op_reduce_into(struct ompi_op_t *op, const void *left, const void *right
 /* inout = in (op) inout, count elements; count may exceed INT_MAX. */
 void cr_op_reduce(struct ompi_op_t *op, const void *in, void *inout, size_t count, struct ompi_datatype_t *dtype);
 
-/* The request of a nonblocking (persistent = 0) or persistent collective. Retains comm. op_half is handed to cr_op_start
- * and cr_op_free. NULL when memory is out. A nonblocking request is born active, a persistent one inactive. */
+/* The request of a nonblocking (persistent = 0) or persistent collective. Retains comm. op_half is handed to
+ * cr_op_start and cr_op_free. NULL when memory is out. A nonblocking request is born active, a persistent one
+ * inactive. */
 struct ompi_request_t *cr_request_new(struct ompi_communicator_t *comm, int persistent, void *op_half);
 void cr_request_activate(struct ompi_request_t *request); /* a persistent one, at its start */
 /* Last access of Rust to the request: from here the user's thread may free it. */
@@ -355,19 +359,22 @@ void cr_request_complete(struct ompi_request_t *request, int error);
 /* Frees one that was never handed to the user, without cr_op_free: the Rust half stays with the caller. */
 void cr_request_discard(struct ompi_request_t *request);
 
-/* Reading other processes' memory by the component that Open MPI's framework smsc has selected. Without one, only cr_smsc_find may be called. */
+/* Reading other processes' memory by the component that Open MPI's framework smsc has selected. Without one,
+ * only cr_smsc_find may be called. */
 struct cr_smsc {
     int maps;         /* it maps memory: cr_smsc_map */
     size_t key_bytes; /* not 0: it reads what is registered, by keys of so many bytes */
 };
 /* 1: there is a component; 0: there is none; -1: this version of Open MPI has no such framework. */
 int cr_smsc_find(struct cr_smsc *info);
-/* The component's endpoint for a process of the node, to be given back by cr_smsc_release; NULL where it cannot reach it. */
+/* The component's endpoint for a process of the node, to be given back by cr_smsc_release; NULL where it
+ * cannot reach it. */
 void *cr_smsc_endpoint(struct ompi_communicator_t *comm, int rank);
 void cr_smsc_release(void *endpoint);
 /* Copies bytes at address from of the endpoint's process. key: of the region, or NULL. 0, or an error. */
 int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes, const void *key);
-/* Where bytes at address from of the endpoint's process are to be found here, until cr_smsc_unmap; NULL on an error. */
+/* Where bytes at address from of the endpoint's process are to be found here, until cr_smsc_unmap; NULL on an
+ * error. */
 const void *cr_smsc_map(void *endpoint, uint64_t from, size_t bytes, void **context);
 void cr_smsc_unmap(void *context);
 /* Registers memory: what it gives begins with the key. NULL on an error. */
@@ -376,7 +383,8 @@ void cr_smsc_deregister(void *registration);
 
 /* Registers a parameter. 0, or an error of MCA's. */
 int cr_param_register(const struct cr_param *param);
-/* The text that a user gave a parameter; NULL where it has its default. In a file: which one, and its line; else NULL, 0. Borrowed from MCA. */
+/* The text that a user gave a parameter; NULL where it has its default. In a file: which one, and its line;
+ * else NULL, 0. Borrowed from MCA. */
 struct cr_given {
     const char *text;
     const char *file;
@@ -387,15 +395,16 @@ void cr_param_given(const struct cr_param *param, struct cr_given *given);
 typedef void (*cr_setting_fn)(void *to, const char *name, const char *file, int line);
 void cr_settings_in_files(cr_setting_fn each, void *to);
 
-/* The job's exchange of start-up data. Put: before the fence of MPI_Init. Get: of a process of the same job; the string
- * is malloc'd, NULL and an MPI error code where there is none. */
+/* The job's exchange of start-up data. Put: before the fence of MPI_Init. Get: of a process of the same job;
+ * the string is malloc'd, NULL and an MPI error code where there is none. */
 int cr_modex_put(const char *text);
 /* Has the runtime remove a file when the process ends, where it can. */
 void cr_remove_at_end(const char *path);
 int cr_modex_get(const struct cr_proc *name, char **text);
 
 void cr_print(const char *text);                           /* to standard error as it is, newline included */
-/* Through Open MPI's help system, under a topic of help-coll-rust.txt whose %s is the text. 0: it cannot be relied on, or its file is not there. */
+/* Through Open MPI's help system, under a topic of help-coll-rust.txt whose %s is the text. 0: it cannot be
+ * relied on, or its file is not there. */
 int cr_show_help(const char *topic, const char *text);
 /* From the component's open: says where that file is. */
 void cr_help_open(void);

@@ -1,8 +1,8 @@
 /*
  * Which Open MPI this file was compiled for, which one runs, and what tells whether their structs are alike.
  *
- * A release of the same series may move fields: 5.0.7 put one before a communicator's functions. What is compiled
- * here knows sizes and offsets of the headers. Of the running library, these can be seen:
+ * A release of the same series may move fields: 5.0.7 put one before a communicator's functions. What is
+ * compiled here knows sizes and offsets of the headers. Of the running library, these can be seen:
  *   - the size of every class of objects;
  *   - the sizes of variables that it exports, in its table of symbols;
  *   - where its own code and its constants put values that are known.
@@ -53,7 +53,8 @@ static uint64_t symbol_size(const void *variable)
     return ((const ElfW(Sym) *) entry)->st_size;
 }
 
-/* One of the library's objects, in memory that is larger than any of them and was full of these bytes before. */
+/* One of the library's objects, in memory that is larger than any of them and was full of these bytes before.
+ * */
 #define CR_UNTOUCHED 0xa5
 union subject {
     ompi_coll_base_nbc_request_t request;

@@ -1,6 +1,6 @@
 /*
- * Messages: through Open MPI's help system, whose runtime prints one of many alike, and through the verbosity of the
- * framework.
+ * Messages: through Open MPI's help system, whose runtime prints one of many alike, and through the verbosity
+ * of the framework.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

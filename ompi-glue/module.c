@@ -1,14 +1,15 @@
 /*
- * The module of one communicator: hands each call to Rust, and on CR_PASS to the component that would have served it
- * without us.
+ * The module of one communicator: hands each call to Rust, and on CR_PASS to the component that would have
+ * served it without us.
  *
- * The functions of a module differ in their arguments only, and those are made of a few groups. So there is one table
- * that says which groups an operation has, and one function in three modes that is made from each of its rows.
+ * The functions of a module differ in their arguments only, and those are made of a few groups. So there is
+ * one table that says which groups an operation has, and one function in three modes that is made from each
+ * of its rows.
  */
 #include "compat.h"
 
-/* Operation, its kind, and its arguments before the communicator. Open MPI must have a blocking form of each of these
- * below us. */
+/* Operation, its kind, and its arguments before the communicator. Open MPI must have a blocking form of each
+ * of these below us. */
 #define CR_OPERATIONS(OPERATION)                                                                               \
     OPERATION(allgather, CR_ALLGATHER, SEND, RECV, NONE)                                                       \
     OPERATION(allgatherv, CR_ALLGATHERV, SEND, RECV_V, NONE)                                                   \
@@ -165,8 +166,8 @@ OBJ_CLASS_DECLARATION(cr_module_t);
     call.recv = (struct cr_side) {0};                                                                          \
     call.op = NULL;
 
-/* Asks Rust at this door, and returns its answer, unless it passes: then the component below gets the arguments as they
- * came. */
+/* Asks Rust at this door, and returns its answer, unless it passes: then the component below gets the
+ * arguments as they came. */
 #define CR_FORWARD(door, name, KIND, a, b, c, MORE, ...)                                                       \
     cr_module_t *self = (cr_module_t *) module;                                                                \
     struct cr_call call;                                                                                       \
@@ -185,7 +186,8 @@ OBJ_CLASS_DECLARATION(cr_module_t);
 #define CR_MORE_DEVICE , device
 #define CR_MORE_DEVICE_AND_REQUEST , device, request
 
-/* Of each function another one, for modules where an accelerator is active: it finds out which buffers are a device's. Where none is active, nobody asks. */
+/* Of each function another one, for modules where an accelerator is active: it finds out which buffers are a
+ * device's. Where none is active, nobody asks. */
 #define CR_FUNCTION(hot, name, kind, a, b, c, door, device_door, MORE, DEVICE_MORE, PARAMETERS, ...)           \
     static inline __attribute__((always_inline)) int name##_on_host(                                           \
         CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS PARAMETERS)                                \
@@ -243,8 +245,9 @@ CR_OPERATIONS(CR_THREE_FUNCTIONS)
 
 /* ---------------------------------------------------------------- life */
 
-/* Called in the order of priority, lowest first: what the communicator holds now is what is below us. A failure
- * drops the module, and its destructor releases what was saved. So nothing is installed before all is there. */
+/* Called in the order of priority, lowest first: what the communicator holds now is what is below us. A
+ * failure drops the module, and its destructor releases what was saved. So nothing is installed before all is
+ * there. */
 static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *comm)
 {
     cr_module_t *self = (cr_module_t *) module;
@@ -264,7 +267,8 @@ static int enable(mca_coll_base_module_t *module, struct ompi_communicator_t *co
     return OMPI_SUCCESS;
 }
 
-/* Modules are disabled in the reverse order. May be called several times. What was saved is released by the destructor. */
+/* Modules are disabled in the reverse order. May be called several times. What was saved is released by the
+ * destructor. */
 static int disable(mca_coll_base_module_t *module, struct ompi_communicator_t *comm)
 {
     cr_module_t *self = (cr_module_t *) module;

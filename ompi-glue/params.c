@@ -1,6 +1,6 @@
 /*
- * Rust's parameters as MCA's: registered under their types, with their earlier names, and where their values come
- * from. MCA's own conversions are lenient (12abc is an int), so Rust reads the text that a user gave.
+ * Rust's parameters as MCA's: registered under their types, with their earlier names, and where their values
+ * come from. MCA's own conversions are lenient (12abc is an int), so Rust reads the text that a user gave.
  */
 #include "compat.h"
 
@@ -41,8 +41,8 @@ static int string_from_value(mca_base_var_enum_t *self, const int value, char **
     return asprintf(text, "%d", value) < 0 ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
 }
 
-/* The enumeration of a parameter's words; NULL where it has none, or memory is out. Kept for ever: MCA does not count
- * references to those that are static. */
+/* The enumeration of a parameter's words; NULL where it has none, or memory is out. Kept for ever: MCA does
+ * not count references to those that are static. */
 static mca_base_var_enum_t *words_of(const struct cr_param *param)
 {
     if (0 == param->word_count || NULL != *param->enumeration) {
@@ -94,7 +94,8 @@ int cr_param_register(const struct cr_param *param)
 {
     const mca_base_component_t *component = &mca_coll_rust_component.collm_version;
     const mca_base_var_type_t type = prepare(param);
-    /* What it returns is an error where it finds a value wrong, though the variable is there: Rust finds that too. */
+    /* What it returns is an error where it finds a value wrong, though the variable is there: Rust finds that
+     * too. */
     (void) mca_base_component_var_register(
         component, param->name, param->help, type, words_of(param), 0, param->unset ? MCA_BASE_VAR_FLAG_DEF_UNSET : 0,
         (mca_base_var_info_lvl_t) (OPAL_INFO_LVL_1 + param->level - 1), MCA_BASE_VAR_SCOPE_READONLY, param->storage);

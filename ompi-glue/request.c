@@ -2,11 +2,11 @@
  * Requests of nonblocking and persistent collectives.
  *
  * A request is the object that MPI_Wait and friends know plus a pointer to Rust's half. It derives from
- * ompi_coll_base_nbc_request_t because the bindings of MPI_I* write that type's tail when they retain the user's op
- * and datatypes. They do so after our function has returned, and hook themselves in as the completion callback. A
- * request that another thread completed between the binding's check and its hook is never called back: we call the
- * hook when the request is freed. (The bindings of persistent operations retain nothing: the request is complete, as
- * every inactive one. Rust does.)
+ * ompi_coll_base_nbc_request_t because the bindings of MPI_I* write that type's tail when they retain the
+ * user's op and datatypes. They do so after our function has returned, and hook themselves in as the
+ * completion callback. A request that another thread completed between the binding's check and its hook is
+ * never called back: we call the hook when the request is freed. (The bindings of persistent operations
+ * retain nothing: the request is complete, as every inactive one. Rust does.)
  */
 #include "compat.h"
 

@@ -1,6 +1,6 @@
 /*
- * What Rust needs of Open MPI and cannot call itself, because it is a macro, an inline function or a struct's field.
- * One function each; datatypes and reduction operations are in datatype.c, requests in request.c.
+ * What Rust needs of Open MPI and cannot call itself, because it is a macro, an inline function or a struct's
+ * field. One function each; datatypes and reduction operations are in datatype.c, requests in request.c.
  */
 #include "compat.h"
 
@@ -171,8 +171,8 @@ int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *loc
              || (0 != local_count
                  && NULL != bsearch(&name->rank, local_ranks, local_count, sizeof(*local_ranks), by_rank));
 
-    /* The job's data has the host of every process. Where it has not: our own name, or what the proc structure says,
-     * if there is one already. */
+    /* The job's data has the host of every process. Where it has not: our own name, or what the proc
+     * structure says, if there is one already. */
     char *text = cr_compat_job_string(CR_KEY_HOSTNAME, &proc);
     const char *known = text;
     if (NULL == known && *local) {
@@ -218,7 +218,8 @@ static int hw_cores(hwloc_const_cpuset_t set)
     return cores > 0 ? cores : hwloc_get_nbobjs_inside_cpuset_by_type(opal_hwloc_topology, set, HWLOC_OBJ_PU);
 }
 
-/* True where an object before this one has the same processors: a second kind of memory of the same NUMA domain. */
+/* True where an object before this one has the same processors: a second kind of memory of the same NUMA
+ * domain. */
 static int hw_repeated(int depth, unsigned index, hwloc_const_cpuset_t set)
 {
     for (unsigned i = 0; i < index; ++i) {
@@ -294,9 +295,9 @@ void cr_progress(void)
     opal_progress();
 }
 
-/* Where opal_progress gives the core away as soon as its callbacks have found nothing, among which are no messages by TCP:
- * the switch that tells it not to is one of the whole process, which other threads read, so this callback says that
- * something was found, to its own thread. */
+/* Where opal_progress gives the core away as soon as its callbacks have found nothing, among which are no
+ * messages by TCP: the switch that tells it not to is one of the whole process, which other threads read, so
+ * this callback says that something was found, to its own thread. */
 static _Thread_local int hushed;
 
 static int hush(void)

@@ -1,6 +1,7 @@
 /*
- * Reading other processes' memory by Open MPI's framework smsc (shared memory, single copy), which 5.0 brought. MPI_Init selects
- * its component before communicators select those of coll. (For 4.1, compat.h has a stand-in of which nothing is selected.)
+ * Reading other processes' memory by Open MPI's framework smsc (shared memory, single copy), which 5.0
+ * brought. MPI_Init selects its component before communicators select those of coll. (For 4.1, compat.h has a
+ * stand-in of which nothing is selected.)
  */
 #include "compat.h"
 

@@ -1,11 +1,12 @@
 //! What a collective algorithm runs over, and nothing of MPI in it.
 //!
-//! An [`Endpoint`] is one rank's view of one operation: it sends and receives [`Span`]s of *units* (bytes, when data is
-//! only moved; elements, when it is reduced), combines them, and lends temporary buffers. The real one posts to Open
-//! MPI's point-to-point layer (`ffi::host`), the simulated one ([`crate::sim`]) delivers in an adversarial order.
+//! An [`Endpoint`] is one rank's view of one operation: it sends and receives [`Span`]s of *units* (bytes,
+//! when data is only moved; elements, when it is reduced), combines them, and lends temporary buffers. The
+//! real one posts to Open MPI's point-to-point layer (`ffi::host`), the simulated one ([`crate::sim`])
+//! delivers in an adversarial order.
 //!
-//! Posting is immediate, waiting is a future: `send` and `recv` post before they return, and what they return only
-//! waits. So "post all, then wait for each in turn" is the way to have many messages in flight.
+//! Posting is immediate, waiting is a future: `send` and `recv` post before they return, and what they return
+//! only waits. So "post all, then wait for each in turn" is the way to have many messages in flight.
 
 use std::future::Future;
 use std::ops::Range;
@@ -15,8 +16,9 @@ pub type Rank = u32;
 
 /// A raw run of `len` units at `ptr`, `extent` bytes from one unit to the next.
 ///
-/// Not a slice: a peer or a posted receive may write the memory, and units may have gaps. Copying a `Span` copies no
-/// data. Who makes one promises that the units stay valid memory until the operation's endpoint is gone.
+/// Not a slice: a peer or a posted receive may write the memory, and units may have gaps. Copying a `Span`
+/// copies no data. Who makes one promises that the units stay valid memory until the operation's endpoint is
+/// gone.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     ptr: *mut u8,
@@ -24,7 +26,8 @@ pub struct Span {
     extent: isize,
 }
 
-// SAFETY: a Span is an address; every access goes through an Endpoint, whose caller has exclusive use of the operation.
+// SAFETY: a Span is an address; every access goes through an Endpoint, whose caller has exclusive use of the
+// operation.
 unsafe impl Send for Span {}
 // SAFETY: as above.
 unsafe impl Sync for Span {}
@@ -94,8 +97,9 @@ fn outside(len: usize, start: usize, end: usize) -> ! {
     mismatch(&format!("span of {len} sliced at {start}..{end}"))
 }
 
-/// Ends an operation that has come to where it can only be if ranks have given different lengths for the same data, an error of the program: unwinds, without a panic's
-/// message, and whoever runs the operation reports [`Error::Lengths`]. In tests of our own, where no program is to blame, it is a panic.
+/// Ends an operation that has come to where it can only be if ranks have given different lengths for the same
+/// data, an error of the program: unwinds, without a panic's message, and whoever runs the operation reports
+/// [`Error::Lengths`]. In tests of our own, where no program is to blame, it is a panic.
 #[cold]
 #[inline(never)]
 pub fn mismatch(what: &str) -> ! {
@@ -127,8 +131,9 @@ pub enum Error {
 /// Result of a step of an operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Which stream of messages of the operation a message belongs to. Two messages between the same pair of ranks with
-/// equal tags are matched in the order of posting; an algorithm uses a tag sequentially, or not at all.
+/// Which stream of messages of the operation a message belongs to. Two messages between the same pair of
+/// ranks with equal tags are matched in the order of posting; an algorithm uses a tag sequentially, or not at
+/// all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag {
     /// The pipeline lane: a lane handles every `lanes`-th segment, one after the other.
@@ -146,9 +151,11 @@ pub const MAX_LANES: u8 = 8;
 
 /// One rank's view of one operation.
 ///
-/// The same trait serves the host (Open MPI), the simulator, and later shared memory. Rules for implementations:
+/// The same trait serves the host (Open MPI), the simulator, and later shared memory. Rules for
+/// implementations:
 /// * matching between a pair of ranks is by (lane, phase), in the order of posting;
-/// * dropping a [`Post`](Endpoint::Post) before it is done is not cancelling: the endpoint still owns what was posted;
+/// * dropping a [`Post`](Endpoint::Post) before it is done is not cancelling: the endpoint still owns what
+///   was posted;
 /// * `poll` of a post never makes progress by itself: the executor does.
 pub trait Endpoint: Sync {
     /// Waits for one posted message.
@@ -167,8 +174,8 @@ pub trait Endpoint: Sync {
 
     /// Posts a send of all units of `data`, which stay unchanged until the post is done.
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Self::Post<'_>;
-    /// Posts a receive into all units of `data`, which are not touched until the post is done. The message has exactly
-    /// that many units.
+    /// Posts a receive into all units of `data`, which are not touched until the post is done. The message
+    /// has exactly that many units.
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> Self::Post<'_>;
 
     /// `right[i] = left[i] ⊕ right[i]` for all units: the operand order is that of the ranks.
@@ -187,7 +194,8 @@ pub trait TempBuffer {
 
 /// The user's data of an operation that only moves bytes, as the packed stream of its datatype.
 ///
-/// Segments are byte ranges of that stream, so ranks with equal signatures but other counts and datatypes segment alike.
+/// Segments are byte ranges of that stream, so ranks with equal signatures but other counts and datatypes
+/// segment alike.
 pub trait Stream: Sync {
     /// Bytes in the stream.
     fn len(&self) -> usize;
@@ -195,7 +203,8 @@ pub trait Stream: Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The whole stream, where it lies in memory as one run of bytes: then neither `pack` nor `unpack` is called.
+    /// The whole stream, where it lies in memory as one run of bytes: then neither `pack` nor `unpack` is
+    /// called.
     fn direct(&self) -> Option<Span>;
     /// Writes bytes `at..at + to.len()` of the stream to `to`.
     fn pack(&self, at: usize, to: Span) -> Result<()>;
@@ -224,8 +233,9 @@ impl Stream for Span {
     }
 }
 
-/// The user's data of an operation that moves a block of bytes per member: each block is the packed stream of its own
-/// datatype. Where the blocks lie, in which order and with which gaps, is the implementation's business.
+/// The user's data of an operation that moves a block of bytes per member: each block is the packed stream of
+/// its own datatype. Where the blocks lie, in which order and with which gaps, is the implementation's
+/// business.
 pub trait Blocks: Sync {
     /// Bytes in a member's block.
     fn len(&self, member: usize) -> usize;
@@ -234,8 +244,8 @@ pub trait Blocks: Sync {
     fn each(&self) -> Option<usize> {
         None
     }
-    /// The blocks of these members, where they lie in memory in this order as one run of bytes. For a block that is
-    /// direct by itself, neither `pack` nor `unpack` is called.
+    /// The blocks of these members, where they lie in memory in this order as one run of bytes. For a block
+    /// that is direct by itself, neither `pack` nor `unpack` is called.
     fn direct(&self, members: Range<usize>) -> Option<Span>;
     /// Writes bytes `at..at + to.len()` of a member's block to `to`.
     fn pack(&self, member: usize, at: usize, to: Span) -> Result<()>;

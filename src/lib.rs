@@ -2,7 +2,8 @@
 //!
 //! # The idea
 //!
-//! A collective algorithm is an `async fn` over an [`endpoint::Endpoint`], written once. Who polls it decides what it is:
+//! A collective algorithm is an `async fn` over an [`endpoint::Endpoint`], written once. Who polls it decides
+//! what it is:
 //!
 //! | executor | gives |
 //! |---|---|
@@ -14,33 +15,39 @@
 //! # The way of a call
 //!
 //! 1. The C shim (`ompi-glue/`) hands the arguments over (`ffi::exports`), and takes no decision.
-//! 2. `ffi::operation` asks Open MPI about datatype and operation, takes an identity (tags), decides how the call goes
-//!    ([`select::decision`]: once for all calls that follow each other alike) and picks the hierarchy ([`hier::plans`]).
-//! 3. [`hier`] composes the operation: segments, [`hier::lanes`] of which are in flight at a time, each through all levels.
-//! 4. At each level [`select`] chooses the algorithm from what all members of the group know, and [`algo`] runs it over a
-//!    [`algo::Stage`]: members numbered from 0, and the rank arithmetic of [`pattern`].
-//! 5. The endpoint posts to Open MPI's point-to-point layer (`ffi::host`) in the parent communicator; no communicator is ever
-//!    created.
+//! 2. `ffi::operation` asks Open MPI about datatype and operation, takes an identity (tags), decides how the
+//!    call goes ([`select::decision`]: once for all calls that follow each other alike) and picks the
+//!    hierarchy ([`hier::plans`]).
+//! 3. [`hier`] composes the operation: segments, [`hier::lanes`] of which are in flight at a time, each
+//!    through all levels.
+//! 4. At each level [`select`] chooses the algorithm from what all members of the group know, and [`algo`]
+//!    runs it over a [`algo::Stage`]: members numbered from 0, and the rank arithmetic of [`pattern`].
+//! 5. The endpoint posts to Open MPI's point-to-point layer (`ffi::host`) in the parent communicator; no
+//!    communicator is ever created.
 //!
-//! A communicator whose processes share a node does without most of that: `ffi::shared` runs the operations of [`shm`], `async fn`s too,
-//! over a queue of fragments per process; plain blocking calls get there straight from the export. On several nodes, [`hier`] does at the
-//! level of the node what they do, by [`shm::node`].
+//! A communicator whose processes share a node does without most of that: `ffi::shared` runs the operations
+//! of [`shm`], `async fn`s too, over a queue of fragments per process; plain blocking calls get there
+//! straight from the export. On several nodes, [`hier`] does at the level of the node what they do, by
+//! [`shm::node`].
 //!
 //! # Layers
 //!
-//! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} → {[`pattern`],
-//! [`topo`]} → [`endpoint`], and {`ffi`, [`hier`]} → [`shm`] → {[`sync`], [`endpoint`], [`version`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the
-//! simulator copies memory); everything else forbids it, and everything but `ffi` is free of MPI.
+//! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} →
+//! {[`pattern`], [`topo`]} → [`endpoint`], and {`ffi`, [`hier`]} → [`shm`] → {[`sync`], [`endpoint`],
+//! [`version`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the simulator copies memory);
+//! everything else forbids it, and everything but `ffi` is free of MPI.
 //!
 //! # Rules that keep it right
 //!
-//! * **Choice is the same on all ranks.** What a group does depends on what all of its members know: sizes, parameters (compared by the
-//!   first collective), total bytes, the operation, the placement. Never on a local count, datatype handle or address.
-//! * **Movement works on packed bytes, reduction on elements.** Ranks may describe equal data by different datatypes.
-//! * **Identity is taken at the call** (or at the initialisation of a persistent operation), never at the start: ranks may start
-//!   persistent operations in different orders.
-//! * **The root leads its groups**, so no root needs an extra hop. Operations that do not commute are combined in rank order, along
-//!   groups of consecutive ranks.
+//! * **Choice is the same on all ranks.** What a group does depends on what all of its members know: sizes,
+//!   parameters (compared by the first collective), total bytes, the operation, the placement. Never on a
+//!   local count, datatype handle or address.
+//! * **Movement works on packed bytes, reduction on elements.** Ranks may describe equal data by different
+//!   datatypes.
+//! * **Identity is taken at the call** (or at the initialisation of a persistent operation), never at the
+//!   start: ranks may start persistent operations in different orders.
+//! * **The root leads its groups**, so no root needs an extra hop. Operations that do not commute are
+//!   combined in rank order, along groups of consecutive ranks.
 //! * **Dropping a future is not cancelling.** What was posted belongs to the operation's endpoint.
 //! * **One caller of progress.** Only the outermost `block_on` calls `opal_progress`; `poll` never does.
 //! * **No panic crosses into C** (`ffi::guard`).

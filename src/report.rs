@@ -1,4 +1,5 @@
-//! What is told of the counters at the end: lines for one process, a table for all of them, a file for programs. Pure.
+//! What is told of the counters at the end: lines for one process, a table for all of them, a file for
+//! programs. Pure.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;

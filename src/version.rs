@@ -6,15 +6,16 @@ use std::hint::black_box;
 
 /// The component's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Number of what processes say to each other, in messages and in shared memory: to be raised with any change.
+/// Number of what processes say to each other, in messages and in shared memory: to be raised with any
+/// change.
 pub const PROTOCOL: u32 = 3;
 /// The build, in hexadecimal digits: another one for other sources, or another compiler (see `build.rs`).
 pub const BUILD_TEXT: &str = env!("COLL_RUST_BUILD");
 /// Bytes of [`build`].
 pub const BUILD_BYTES: usize = 16;
 
-/// The same as [`BUILD_TEXT`], as it goes into messages. Read from the text whenever it is asked for, so that a test can
-/// change the text in the file.
+/// The same as [`BUILD_TEXT`], as it goes into messages. Read from the text whenever it is asked for, so that
+/// a test can change the text in the file.
 pub fn build() -> [u8; BUILD_BYTES] {
     black_box(BUILD_TEXT).as_bytes().first_chunk().copied().unwrap_or_default()
 }
@@ -39,8 +40,8 @@ impl fmt::Display for Release {
     }
 }
 
-/// Something about a struct of Open MPI's that the component has compiled in, and what the running library has in
-/// its place.
+/// Something about a struct of Open MPI's that the component has compiled in, and what the running library
+/// has in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// What it is.
@@ -61,8 +62,9 @@ impl fmt::Display for Difference {
 const MEND: &str = "Build it for this one: in its source folder, ./configure MPICC=<the mpicc of this Open MPI> && make && make install \
                     (or ci/build.sh). The job goes on with Open MPI's own components.";
 
-/// Whether the component may run with this Open MPI: it must be of the same series, no older (what the component
-/// calls might be missing there), and its structs the same. A remark where it is another release; else why not.
+/// Whether the component may run with this Open MPI: it must be of the same series, no older (what the
+/// component calls might be missing there), and its structs the same. A remark where it is another release;
+/// else why not.
 pub fn judge(built: Release, running: Release, differences: &[Difference]) -> Result<Option<String>, String> {
     let refused = format!("coll/rust is not used. It was built for {built}, and this is");
     if (built.major, built.minor) != (running.major, running.minor) || running.patch < built.patch {

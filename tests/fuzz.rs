@@ -1,7 +1,7 @@
 //! Network files and parameters that nobody meant: no panic, no hang, bounded memory.
 //!
-//! Cases follow from a seed and their number, so a failure names what reproduces it. `COLL_RUST_FUZZ_CASES` says how many; by default
-//! some thousands. A million of each, in a few minutes:
+//! Cases follow from a seed and their number, so a failure names what reproduces it. `COLL_RUST_FUZZ_CASES`
+//! says how many; by default some thousands. A million of each, in a few minutes:
 //!
 //! ```text
 //! COLL_RUST_FUZZ_CASES=1000000 cargo test --release --test fuzz -- --nocapture

@@ -94,8 +94,8 @@ fn extern_c_is_only_in_ffi() {
     }
 }
 
-/// What differs between versions of Open MPI is in one header: the other files of the shim have no `#if`, but of what a
-/// compiler's command may have defined already.
+/// What differs between versions of Open MPI is in one header: the other files of the shim have no `#if`, but
+/// of what a compiler's command may have defined already.
 #[test]
 fn versions_are_told_apart_in_one_header() {
     let glue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/ompi-glue"));

@@ -1,4 +1,5 @@
-//! The protocols under the model checker: interleavings with few preemptions, and every value that the memory model lets a load return.
+//! The protocols under the model checker: interleavings with few preemptions, and every value that the memory
+//! model lets a load return.
 //!
 //!     RUSTFLAGS="--cfg loom" cargo test --release --test loom
 #![cfg(loom)]

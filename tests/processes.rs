@@ -1,5 +1,6 @@
-//! Real processes that share memory: each test starts this program again, once per process, and carries their messages.
-//! What a process does is a function of `cases`, by name. A process that is late is killed, and its test fails.
+//! Real processes that share memory: each test starts this program again, once per process, and carries their
+//! messages. What a process does is a function of `cases`, by name. A process that is late is killed, and its
+//! test fails.
 
 mod processes {
     mod cases;

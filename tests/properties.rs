@@ -1,5 +1,5 @@
-//! Properties of the algorithms and of their compositions, over the simulator: random groups, placements, layouts of
-//! memory, parameters and schedules, against oracles of a few lines.
+//! Properties of the algorithms and of their compositions, over the simulator: random groups, placements,
+//! layouts of memory, parameters and schedules, against oracles of a few lines.
 //!
 //! The runs are the same every time. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` make others and more.
 #![forbid(unsafe_code)]

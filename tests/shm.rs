@@ -1,5 +1,5 @@
-//! The shared-memory operations: members as futures of one thread, polled in a seeded adversarial order, and as threads. Every
-//! result is compared with an oracle; a state in which nothing can move is an error.
+//! The shared-memory operations: members as futures of one thread, polled in a seeded adversarial order, and
+//! as threads. Every result is compared with an oracle; a state in which nothing can move is an error.
 //!
 //! `SHM_SEEDS` makes more runs.
 #![cfg(not(loom))]

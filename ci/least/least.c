@@ -1,9 +1,10 @@
 /*
- * The least that a component can be: flags in shared memory, and copies. For measuring, by ci/compare-least.sh, what is
- * left to gain in short calls below MPI's own binding; not for programs. It takes for granted what a component has to look
- * at: that up to 8 processes of one node take part, that all blocks lie in one run of memory and have up to 16 KiB, that
- * nobody passes MPI_IN_PLACE, calls from several threads, waits for messages meanwhile, or dies. All but Barrier, Gather,
- * Scatter, Alltoall, and the vector forms of these comes from components below.
+ * The least that a component can be: flags in shared memory, and copies. For measuring, by
+ * ci/compare-least.sh, what is left to gain in short calls below MPI's own binding; not for programs. It
+ * takes for granted what a component has to look at: that up to 8 processes of one node take part, that all
+ * blocks lie in one run of memory and have up to 16 KiB, that nobody passes MPI_IN_PLACE, calls from several
+ * threads, waits for messages meanwhile, or dies. All but Barrier, Gather, Scatter, Alltoall, and the vector
+ * forms of these comes from components below.
  */
 #include "../../ompi-glue/compat.h"
 
@@ -131,7 +132,8 @@ static inline void through(least_t *self, int reader, uint64_t number)
     }
 }
 
-/* Begins a rooted operation in which the caller writes for this reader, when what was in the slot before has been read. */
+/* Begins a rooted operation in which the caller writes for this reader, when what was in the slot before has
+ * been read. */
 static inline unsigned begin_rooted(least_t *self, int reader)
 {
     const unsigned slot = ++self->rooted % SLOTS;

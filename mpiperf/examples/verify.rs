@@ -1,6 +1,7 @@
 //! Runs every operation at many settings, a few calls each, and verifies every result.
 //!
-//! `mpiexec -n N verify [quick|full] [OPERATION]`: the last line on rank 0 is "N cases, N hit known bugs of the library, N failed"; exit status 1 if any failed.
+//! `mpiexec -n N verify [quick|full] [OPERATION]`: the last line on rank 0 is "N cases, N hit known bugs of
+//! the library, N failed"; exit status 1 if any failed.
 
 use std::process::ExitCode;
 

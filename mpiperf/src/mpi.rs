@@ -1,6 +1,8 @@
-//! The thin layer over MPI that the measuring itself uses: communicators, and messages of the measurement's own.
+//! The thin layer over MPI that the measuring itself uses: communicators, and messages of the measurement's
+//! own.
 //!
-//! Communicators that are measured and the one that carries the tool's own messages are always different ones.
+//! Communicators that are measured and the one that carries the tool's own messages are always different
+//! ones.
 
 use std::ffi::CString;
 use std::os::raw::{c_int, c_void};
@@ -43,14 +45,16 @@ pub fn check(what: &'static str, code: c_int) -> Result<()> {
 #[macro_export]
 macro_rules! call {
     ($name:ident ( $($arg:expr),* $(,)? )) => {{
-        // SAFETY: handles come from MPI, and pointers are to buffers as long as the counts beside them say: each use sees to that.
+        // SAFETY: handles come from MPI, and pointers are to buffers as long as the counts beside them say:
+        // each use sees to that.
         #[allow(clippy::macro_metavars_in_unsafe, reason = "arguments are handles and pointers, checked at each use")]
         let code = unsafe { $crate::mpi::ffi::$name($($arg),*) };
         $crate::mpi::check(stringify!($name), code)
     }};
 }
 
-/// A communicator with its rank and size; freed when dropped, unless it is `MPI_COMM_WORLD` or MPI is finalised. Errors are returned.
+/// A communicator with its rank and size; freed when dropped, unless it is `MPI_COMM_WORLD` or MPI is
+/// finalised. Errors are returned.
 pub struct Comm {
     raw: ffi::MPI_Comm,
     rank: usize,
@@ -99,7 +103,8 @@ impl Comm {
         Comm::from_raw(new, true)
     }
 
-    /// A duplicate with info keys (Open MPI's `ompi_comm_coll_preference` chooses collective components). Collective.
+    /// A duplicate with info keys (Open MPI's `ompi_comm_coll_preference` chooses collective components).
+    /// Collective.
     pub fn dup_with_info(&self, keys: &[(&str, &str)]) -> Result<Comm> {
         // SAFETY: a constant of the library.
         let mut info = unsafe { ffi::RSMPI_INFO_NULL };
@@ -183,7 +188,8 @@ impl Comm {
         Ok(all)
     }
 
-    /// `to.len()` values to each rank from `root`, whose `from` holds those of all ranks in rank order. Collective.
+    /// `to.len()` values to each rank from `root`, whose `from` holds those of all ranks in rank order.
+    /// Collective.
     pub fn scatter<T: Plain>(&self, from: &[T], to: &mut [T], root: usize) -> Result<()> {
         if self.rank == root && from.len() != to.len() * self.size {
             return Err(Error::Measure(format!("scatter of {} values to {} ranks", from.len(), self.size)));

@@ -1,4 +1,5 @@
-//! What processes of one node have in common: shared memory, and copies to and from each other's private memory.
+//! What processes of one node have in common: shared memory, and copies to and from each other's private
+//! memory.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,7 +14,8 @@ use crate::mpi::{Comm, ffi};
 /// Pages are this long, or a multiple of it.
 pub const PAGE: usize = 4096;
 
-/// Shared memory of all processes of a communicator, full of zeros at first. Each process has touched its part of it: as many bytes as each other, in their order.
+/// Shared memory of all processes of a communicator, full of zeros at first. Each process has touched its
+/// part of it: as many bytes as each other, in their order.
 pub struct Window {
     raw: ffi::MPI_Win,
     base: *mut u8,
@@ -21,7 +23,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Allocates so many bytes, which begin with a page. Collective; fails where the processes are on several nodes.
+    /// Allocates so many bytes, which begin with a page. Collective; fails where the processes are on several
+    /// nodes.
     pub fn new(comm: &Comm, bytes: usize) -> Result<Window> {
         let whole = if comm.rank() == 0 { bytes + PAGE } else { 0 } as ffi::MPI_Aint;
         let mut base: *mut u8 = std::ptr::null_mut();
@@ -65,7 +68,8 @@ impl Drop for Window {
     }
 }
 
-/// How far the processes of a node have come: each has a count, which the others see, in cache lines of its own.
+/// How far the processes of a node have come: each has a count, which the others see, in cache lines of its
+/// own.
 pub struct Counts {
     start: *mut u8,
     me: usize,
@@ -77,8 +81,9 @@ impl Counts {
     /// Bytes between two counts: two cache lines, since processors fetch them in pairs.
     const APART: usize = 128;
 
-    /// Counts of the processes of a communicator, all 0; none, where one of them cannot see those of rank 0 (on another node, or behind another /proc). Collective. Memory
-    /// that the MPI library knows nothing of: whoever fails may drop it alone.
+    /// Counts of the processes of a communicator, all 0; none, where one of them cannot see those of rank 0
+    /// (on another node, or behind another /proc). Collective. Memory that the MPI library knows nothing of:
+    /// whoever fails may drop it alone.
     pub fn new(comm: &Comm) -> Result<Option<Counts>> {
         let bytes = comm.size() * Counts::APART;
         let own = if comm.rank() == 0 { shared_file(bytes).ok() } else { None };
@@ -188,7 +193,8 @@ pub fn transfer(process: libc::pid_t, transfer: Transfer, local: *mut u8, remote
     let near = libc::iovec { iov_base: local.cast(), iov_len: bytes };
     let far = libc::iovec { iov_base: remote as *mut libc::c_void, iov_len: bytes };
     let (near, far) = (&raw const near, &raw const far);
-    // SAFETY: the near part is memory of this rank with room for so many bytes; the far one is checked by the system.
+    // SAFETY: the near part is memory of this rank with room for so many bytes; the far one is checked by the
+    // system.
     let done = unsafe {
         match transfer {
             Transfer::Read => libc::process_vm_readv(process, near, 1, far, 1, 0),

@@ -1,9 +1,9 @@
 //! The algorithms of one level: a folder per collective, a file per algorithm.
 //!
-//! An algorithm is an `async fn` over a [`Stage`]: the members of one group, numbered from 0, and the operation's messages.
-//! It neither knows nor asks what carries the messages, who polls it, or at which level it runs. What it may assume:
-//! every member of the group calls it with the same arguments (root, number of units, radix) and one `Stage` of the same
-//! tag.
+//! An algorithm is an `async fn` over a [`Stage`]: the members of one group, numbered from 0, and the
+//! operation's messages. It neither knows nor asks what carries the messages, who polls it, or at which level
+//! it runs. What it may assume: every member of the group calls it with the same arguments (root, number of
+//! units, radix) and one `Stage` of the same tag.
 #![forbid(unsafe_code)]
 
 pub mod allgather;
@@ -51,8 +51,8 @@ pub type Posts<'a, E> = SmallVec<[<E as Endpoint>::Post<'a>; 4]>;
 type Pair<'a, E> = [Option<<E as Endpoint>::Post<'a>>; 2];
 
 impl<'a, E: Endpoint> Stage<'a, E> {
-    /// The stage of the group `members`, in which the caller is number `me`. The algorithm may use `tag` and the phase
-    /// after it.
+    /// The stage of the group `members`, in which the caller is number `me`. The algorithm may use `tag` and
+    /// the phase after it.
     pub fn new(ep: &'a E, members: &'a [Rank], me: Member, tag: Tag) -> Stage<'a, E> {
         Stage { ep, members, me, tag, levels: &[] }
     }
@@ -103,7 +103,8 @@ impl<'a, E: Endpoint> Stage<'a, E> {
         (!data.is_empty()).then(|| self.send(to, data))
     }
 
-    /// Posts a receive from a member, if there is anything to receive: the other side of [`Stage::send_some`].
+    /// Posts a receive from a member, if there is anything to receive: the other side of
+    /// [`Stage::send_some`].
     pub fn recv_some(&self, from: Member, data: Span) -> Option<E::Post<'a>> {
         (!data.is_empty()).then(|| self.recv(from, data))
     }

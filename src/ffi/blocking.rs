@@ -44,7 +44,8 @@ pub unsafe fn block_on<const DOOR: i32>(
     unsafe { otherwise(comm, call) }
 }
 
-/// As [`block_on`], of whatever does not go by a short way. Cold, so that the compiler takes the short way for the likely one.
+/// As [`block_on`], of whatever does not go by a short way. Cold, so that the compiler takes the short way
+/// for the likely one.
 ///
 /// # Safety
 /// As for [`Call::new`](super::call::Call::new).
@@ -59,7 +60,8 @@ unsafe fn otherwise(comm: &Arc<Comm>, call: &cr_call) -> i32 {
     unsafe { block_on_any(comm, call, Device::NONE) }
 }
 
-/// As [`block_on`], of whatever does not go by a short way. Not a part of it, whose frame would grow by this one's.
+/// As [`block_on`], of whatever does not go by a short way. Not a part of it, whose frame would grow by this
+/// one's.
 ///
 /// # Safety
 /// As for [`Call::new`](super::call::Call::new).
@@ -78,8 +80,8 @@ pub unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call, device: Device) -> 
         Ok(by_all) => call.by_all = by_all,
         Err(code) => return code,
     }
-    // Others may have come by a short way, which takes no tags: these and the place in flow control only matter where there is no shared
-    // memory, and are taken when that is known.
+    // Others may have come by a short way, which takes no tags: these and the place in flow control only
+    // matter where there is no shared memory, and are taken when that is known.
     let slot = shared::is_eligible(&call).then_some(Slot::Blocking);
     let (first_tag, synchronise) = match slot.is_some() && comm.is_shared() {
         true => (None, false),
@@ -89,8 +91,8 @@ pub unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call, device: Device) -> 
         .map_or_else(operation::code, |()| 0)
 }
 
-/// Runs a future to its end on the caller's stack. Who waits makes progress: this, or [`InTeam`] within an operation that is polled here. `team`: the one that the future
-/// may wait in.
+/// Runs a future to its end on the caller's stack. Who waits makes progress: this, or [`InTeam`] within an
+/// operation that is polled here. `team`: the one that the future may wait in.
 #[inline(always)]
 pub fn drive<'t>(
     future: Pin<&mut impl Future<Output = Result<()>>>,
@@ -99,11 +101,13 @@ pub fn drive<'t>(
     drive::drive(future, team, OpenMpi, &mut Patience::default())
 }
 
-/// Runs an operation in a team that [`Blocks`](crate::shm::turn::waits::Blocks) as [`InTeam`] does, so that it is over when it has been polled once. (That it goes through `drive` makes the compiler take
-/// it in here: something polled in a loop counts as worth it.)
+/// Runs an operation in a team that [`Blocks`](crate::shm::turn::waits::Blocks) as [`InTeam`] does, so that
+/// it is over when it has been polled once. (That it goes through `drive` makes the compiler take it in here:
+/// something polled in a loop counts as worth it.)
 ///
 /// # Safety
-/// The operation is an async block or function, which has nothing left to drop when it is over, and is not suspended: whatever it waits for, it waits for as it has been told.
+/// The operation is an async block or function, which has nothing left to drop when it is over, and is not
+/// suspended: whatever it waits for, it waits for as it has been told.
 #[inline(always)]
 pub unsafe fn finish(operation: impl Future<Output = Result<()>>, team: &Team) -> Result<()> {
     // What is over, or has panicked, has nothing left to drop, which the compiler does not know.

@@ -18,8 +18,8 @@ pub struct Call {
     pub is_root: bool,
     rank: usize,
     ranks: usize,
-    /// What this rank sends. `None` where the operation ignores it, and in place: then the data are in `receive` (Scatter, Scatterv: in
-    /// `send`).
+    /// What this rank sends. `None` where the operation ignores it, and in place: then the data are in
+    /// `receive` (Scatter, Scatterv: in `send`).
     pub send: Option<Side>,
     /// What this rank receives, and Bcast's buffer. `None` where the operation ignores it.
     pub receive: Option<Side>,
@@ -46,7 +46,8 @@ impl Call {
     /// Takes over a call from the shim. The user's arrays are borrowed: see [`own`](Call::own).
     ///
     /// # Safety
-    /// The significant handles in `call` are live, and stay so until the operation is over; its arrays are the user's.
+    /// The significant handles in `call` are live, and stay so until the operation is over; its arrays are
+    /// the user's.
     #[inline(always)] // moved to its place once, and not from hand to hand
     pub unsafe fn new(comm: &Comm, call: &cr_call) -> Result<Call, i32> {
         let kind = Kind::from_number(call.kind).ok_or(CR_ERR_INTERN as i32)?;
@@ -123,7 +124,8 @@ impl Call {
         self.side().map_or(0, |side| side.part(rank))
     }
 
-    /// The elements of what is combined: of all ranks' parts, where the result is scattered. In place, of the receive buffer.
+    /// The elements of what is combined: of all ranks' parts, where the result is scattered. In place, of the
+    /// receive buffer.
     pub fn operand(&self) -> Span {
         let count = match self.kind {
             Kind::ReduceScatterBlock => self.count().saturating_mul(self.ranks),
@@ -133,7 +135,8 @@ impl Call {
         side.map_or(Span::empty(), |side| Span::new(side.buffer.cast(), count, self.units().info.extent))
     }
 
-    /// The elements of the result of an operation that combines and whose result goes to every rank, or its part of it.
+    /// The elements of the result of an operation that combines and whose result goes to every rank, or its
+    /// part of it.
     pub fn result(&self) -> Span {
         let count = match self.kind {
             Kind::ReduceScatter => self.part(self.rank),
@@ -143,31 +146,34 @@ impl Call {
         Span::new(buffer.cast(), count, self.units().info.extent)
     }
 
-    /// Packed bytes of one block, in the operations that have one of equal size for each rank. The same on all ranks.
+    /// Packed bytes of one block, in the operations that have one of equal size for each rank. The same on
+    /// all ranks.
     pub fn block(&self) -> Option<usize> {
         self.given.block
     }
 
-    /// Packed bytes of the data: of Gather and Scatter, of the root's buffer; of the others, of the larger buffer of any rank. The same on
-    /// all ranks; `None` where they cannot know, and for Barrier.
+    /// Packed bytes of the data: of Gather and Scatter, of the root's buffer; of the others, of the larger
+    /// buffer of any rank. The same on all ranks; `None` where they cannot know, and for Barrier.
     pub fn bytes(&self) -> Option<usize> {
         self.given.bytes
     }
 
-    /// Whether there is nothing to do, which every rank knows: Open MPI's bindings do not even call us at ranks that give a count of 0
-    /// (all counts, in Allgatherv and Reduce_scatter), whereas others may have described no data by elements of no size.
+    /// Whether there is nothing to do, which every rank knows: Open MPI's bindings do not even call us at
+    /// ranks that give a count of 0 (all counts, in Allgatherv and Reduce_scatter), whereas others may have
+    /// described no data by elements of no size.
     pub fn is_empty(&self) -> bool {
         self.bytes() == Some(0)
     }
 
-    /// Whether it is a neighbourhood operation that Open MPI's bindings may return from at once at ranks that describe no data as this one does.
+    /// Whether it is a neighbourhood operation that Open MPI's bindings may return from at once at ranks that
+    /// describe no data as this one does.
     pub fn is_void(&self) -> bool {
         neighbor::has_equal_blocks(self.kind)
             && self.send.iter().chain(&self.receive).all(|side| side.dtype().bytes(side.count()) == 0)
     }
 
-    /// Whether it looks like a step of Open MPI's agreement on a context identifier: an allreduce of one int by MPI_MAX or MPI_MIN.
-    /// The same on all ranks.
+    /// Whether it looks like a step of Open MPI's agreement on a context identifier: an allreduce of one int
+    /// by MPI_MAX or MPI_MIN. The same on all ranks.
     pub fn is_like_agreement(&self) -> bool {
         self.kind == Kind::Allreduce && self.extremum && self.bytes() == Some(4)
     }
@@ -200,7 +206,8 @@ impl Call {
     }
 }
 
-/// What all ranks know of a call's data on so many ranks, or between neighbours `around`; the first of `sides` that is there describes them best.
+/// What all ranks know of a call's data on so many ranks, or between neighbours `around`; the first of
+/// `sides` that is there describes them best.
 fn given_by(
     kind: Kind,
     sides: [&Option<Side>; 2],
@@ -223,7 +230,8 @@ fn given_by(
     Given { block, bytes, commutative }
 }
 
-/// Whether the parameters leave an operation to the component below, or it is one along edges that there are none of. The same on all ranks.
+/// Whether the parameters leave an operation to the component below, or it is one along edges that there are
+/// none of. The same on all ranks.
 pub fn is_below(comm: &Comm, kind: Kind) -> bool {
     comm.config().algorithm(kind).below() || (kind.is_neighbor() && comm.neighborhood().is_none())
 }

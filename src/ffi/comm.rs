@@ -45,7 +45,8 @@ pub struct Comm {
     rooted: AtomicU32,
     /// Neighbourhood calls on a distributed graph so far, likewise.
     directed: AtomicU32,
-    /// The same of those that [some ranks](super::neighbor::is_made_by_all) do not make: as many on all ranks that hang together by edges.
+    /// The same of those that [some ranks](super::neighbor::is_made_by_all) do not make: as many on all ranks
+    /// that hang together by edges.
     partial: AtomicU32,
     /// None without a process topology; looked up by the first neighbourhood call.
     neighborhood: OnceLock<Option<Neighborhood>>,
@@ -111,7 +112,8 @@ impl Comm {
         self.config
     }
 
-    /// Whether the operation that is being called synchronises: of those that some ranks may run ahead in, every `flow_limit`-th does.
+    /// Whether the operation that is being called synchronises: of those that some ranks may run ahead in,
+    /// every `flow_limit`-th does.
     pub fn synchronises(&self, kind: Kind, one_way: bool, by_all: bool) -> bool {
         let counter = match (kind.is_neighbor(), by_all) {
             (false, _) => &self.rooted,
@@ -121,19 +123,21 @@ impl Comm {
         one_way && due(counter, self.config.flow_limit)
     }
 
-    /// The caller's neighbours; none without a process topology. Not to be asked for before the first neighbourhood call: Open MPI
-    /// attaches the topology after the module was made.
+    /// The caller's neighbours; none without a process topology. Not to be asked for before the first
+    /// neighbourhood call: Open MPI attaches the topology after the module was made.
     pub fn neighborhood(&self) -> Option<&Neighborhood> {
         self.neighborhood.get_or_init(|| Neighborhood::find(self)).as_ref()
     }
 
-    /// Whether all of its processes could share memory: one node, one job, and the parameters allow it. The same on all ranks.
-    /// (Calls that would find no answer have been refused: see [`find_sharing`](Comm::find_sharing).)
+    /// Whether all of its processes could share memory: one node, one job, and the parameters allow it. The
+    /// same on all ranks. (Calls that would find no answer have been refused: see
+    /// [`find_sharing`](Comm::find_sharing).)
     pub fn is_shared(&self) -> bool {
         matches!(self.find_sharing(), Ok(Sharing::All))
     }
 
-    /// Who could share memory; an error where this process cannot tell: it must not go another way than the others.
+    /// Who could share memory; an error where this process cannot tell: it must not go another way than the
+    /// others.
     #[inline]
     pub fn find_sharing(&self) -> Result<Sharing, i32> {
         match self.sharing.get() {
@@ -163,7 +167,8 @@ impl Comm {
             };
             let kinds = Kind::all().filter(|&kind| wanted(kind) && !shared::has_tree(self, kind));
             if let Some(team) = self.team.get() {
-                // SYNC(the team): releases the team, as its maker left it. Who sees `quick` before it goes the long way.
+                // SYNC(the team): releases the team, as its maker left it. Who sees `quick` before it goes
+                // the long way.
                 self.ready.store(ptr::from_ref(team).cast_mut(), Ordering::Release);
             }
             self.quick.store(kinds.fold(0, |mask, kind| mask | 1 << kind as u32), Ordering::Relaxed);

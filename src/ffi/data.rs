@@ -64,7 +64,8 @@ impl Datatype {
         self.info.tiles != 0 || (count <= 1 && self.info.gapless != 0)
     }
 
-    /// Bytes of memory that `count` elements reach over, from the lowest byte used to the highest; `None` on overflow.
+    /// Bytes of memory that `count` elements reach over, from the lowest byte used to the highest; `None` on
+    /// overflow.
     pub fn reach(&self, count: usize) -> Option<usize> {
         if count == 0 {
             return Some(0);
@@ -118,7 +119,8 @@ impl Stream for HostStream {
     }
 
     fn pack(&self, at: usize, to: Span) -> Result<()> {
-        // SAFETY: the user's buffer holds `count` elements, `to` is `to.len()` bytes of ours, and the two do not overlap.
+        // SAFETY: the user's buffer holds `count` elements, `to` is `to.len()` bytes of ours, and the two do
+        // not overlap.
         check(unsafe { glue::cr_pack(self.dtype.handle, self.count, self.buffer, at, to.ptr().cast(), to.len()) })
     }
 
@@ -150,8 +152,8 @@ pub struct Side {
     pub device: bool,
 }
 
-// SAFETY: addresses of the user's buffer and of Open MPI's objects; accesses follow the rules of the operation that owns the buffer
-// for its duration.
+// SAFETY: addresses of the user's buffer and of Open MPI's objects; accesses follow the rules of the
+// operation that owns the buffer for its duration.
 unsafe impl Send for Side {}
 // SAFETY: as above.
 unsafe impl Sync for Side {}
@@ -161,7 +163,8 @@ impl Side {
     pub const NOTHING: Side =
         Side { buffer: ptr::null_mut(), layout: Layout::Equal { dtype: Datatype::BYTES, count: 0 }, device: false };
 
-    /// Takes over what a call says, of so many blocks where it has arrays. `known`: a datatype that was asked for before, maybe the same.
+    /// Takes over what a call says, of so many blocks where it has arrays. `known`: a datatype that was asked
+    /// for before, maybe the same.
     ///
     /// # Safety
     /// The side is significant: its handles are live, and its arrays last as long as the call.
@@ -260,7 +263,8 @@ impl Side {
     }
 }
 
-/// A buffer with a block for each rank, or for each neighbour, each block as the packed stream of its datatype.
+/// A buffer with a block for each rank, or for each neighbour, each block as the packed stream of its
+/// datatype.
 pub struct HostBlocks<'s> {
     side: &'s Side,
     /// All blocks, where every one has a datatype of its own: Open MPI is asked about each only once.

@@ -1,10 +1,13 @@
 //! Buffers in the memory of a device, which the CPU cannot access.
 //!
-//! The shim asks Open MPI's accelerator framework about the buffers of each call, where an accelerator is active at all. Each rank does so for its own: what
-//! the others do, and what messages there are, does not depend on it. So such a call goes by the way of all calls here, while others may come to it by a quick one.
+//! The shim asks Open MPI's accelerator framework about the buffers of each call, where an accelerator is
+//! active at all. Each rank does so for its own: what the others do, and what messages there are, does not
+//! depend on it. So such a call goes by the way of all calls here, while others may come to it by a quick
+//! one.
 //!
-//! * *What is moved* is packed and unpacked by the convertor, as if it were not contiguous: Open MPI's convertor has the accelerator copy it. Nobody
-//!   else gets the buffer's address: such streams and blocks are never [direct](crate::endpoint::Stream::direct).
+//! * *What is moved* is packed and unpacked by the convertor, as if it were not contiguous: Open MPI's
+//!   convertor has the accelerator copy it. Nobody else gets the buffer's address: such streams and blocks
+//!   are never [direct](crate::endpoint::Stream::direct).
 //! * *What is reduced* is staged in host memory.
 
 use super::apart::apart;
@@ -82,7 +85,8 @@ impl Copy {
         if to.is_empty() {
             return Ok(());
         }
-        // SAFETY: both hold so many elements of the datatype, which is alive while the operation is, and do not overlap.
+        // SAFETY: both hold so many elements of the datatype, which is alive while the operation is, and do
+        // not overlap.
         match unsafe { glue::cr_copy(self.dtype.handle, to.len(), to.ptr().cast(), from.ptr().cast()) } {
             0 => Ok(()),
             code => Err(Error::Mpi(code)),
@@ -106,7 +110,8 @@ fn moved(side: &Side, to: &Copy) -> Side {
     Side { buffer: to.here.ptr().cast::<c_void>(), device: false, ..side.clone() }
 }
 
-/// Runs a reduction with operands in host memory in place of those in a device's. The other arguments are those of [`operation::run`].
+/// Runs a reduction with operands in host memory in place of those in a device's. The other arguments are
+/// those of [`operation::run`].
 pub async fn staged(
     comm: &Comm,
     call: &Call,

@@ -1,8 +1,9 @@
 //! Operations that run from the progress engine: nonblocking and persistent ones.
 //!
-//! Started operations go to a list, or to an inbox while somebody runs the list. One runner at a time (whoever gets the flag in [`progress`]) takes those of the inbox over
-//! and polls all, so an operation is only ever polled by one thread, and a progress call from inside a poll or a completion finds
-//! the flag set and returns. A thousand outstanding operations do not cost a thousand polls: a progress call looks at the
+//! Started operations go to a list, or to an inbox while somebody runs the list. One runner at a time
+//! (whoever gets the flag in [`progress`]) takes those of the inbox over and polls all, so an operation is
+//! only ever polled by one thread, and a progress call from inside a poll or a completion finds the flag set
+//! and returns. A thousand outstanding operations do not cost a thousand polls: a progress call looks at the
 //! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
 
 use super::apart::{in_place, small};
@@ -66,7 +67,8 @@ impl Op {
         self.outcome.is_some()
     }
 
-    /// Polls it for the first time, and leaves what remains to the progress engine. `at_once`: the request may be completed before this returns.
+    /// Polls it for the first time, and leaves what remains to the progress engine. `at_once`: the request
+    /// may be completed before this returns.
     fn begin(mut self, at_once: bool) {
         if self.poll() && at_once {
             self.finish();
@@ -113,9 +115,10 @@ fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Fu
     })
 }
 
-// SAFETY: only made by `sendable`, `abandon` and `start_on_stream`, whose caller promises it: all that lives across the awaits of `operation::run` (endpoint,
-// posts, temporary buffers, spans, plans, and futures with memory of their own, of which `apart` does not say it) is Send. The compiler cannot see it for types with a lifetime of
-// their own (rust-lang/rust#102211).
+// SAFETY: only made by `sendable`, `abandon` and `start_on_stream`, whose caller promises it: all that lives
+// across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans, plans, and futures with
+// memory of their own, of which `apart` does not say it) is Send. The compiler cannot see it for types with a
+// lifetime of their own (rust-lang/rust#102211).
 unsafe impl<F> Send for Sendable<F> {}
 
 impl<F: Future> Future for Sendable<F> {
@@ -143,7 +146,7 @@ struct List {
     turn: usize,
 }
 
-// SAFETY: `list` is only touched by the holder of `busy`, which is taken with acquire and given with release ordering.
+// SAFETY: only the holder of `busy` touches `list`; it is taken with acquire and given with release ordering.
 unsafe impl Sync for Engine {}
 
 static ENGINE: Engine = Engine {
@@ -303,7 +306,7 @@ pub unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, device: Device, reques
             Some(Identity { ticket: Some(ticket), slot, first_tag: ticket.first_tag, synchronise })
         }
     };
-    // SAFETY: the communicator is alive. Open MPI's binding retains datatypes and operation of a nonblocking request.
+    // SAFETY: the communicator is alive. Open MPI's binding retains a request's datatypes and operation.
     let made = unsafe { glue::cr_request_new(comm.handle(), 0, ptr::null_mut()) };
     if made.is_null() {
         if let Some(identity) = identity {
@@ -315,8 +318,8 @@ pub unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, device: Device, reques
         }
         return CR_ERR_NO_MEM as i32;
     }
-    // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a one is completed by
-    // a later progress call.
+    // Open MPI's binding writes to the request of an operation with derived arguments after we return: such a
+    // one is completed by a later progress call.
     let at_once = !call.has_derived_arguments();
     launch(comm, call, made, identity, None, at_once);
     // SAFETY: by the caller's promise.
@@ -324,8 +327,9 @@ pub unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, device: Device, reques
     0
 }
 
-/// Makes the future, polls it once (which posts its first messages), and leaves the rest to the progress engine. Without an identity
-/// there is nothing to do. `failed` is set if it fails. `at_once`: the request may be completed before this returns.
+/// Makes the future, polls it once (which posts its first messages), and leaves the rest to the progress
+/// engine. Without an identity there is nothing to do. `failed` is set if it fails. `at_once`: the request
+/// may be completed before this returns.
 pub(super) fn launch(
     comm: &Arc<Comm>,
     call: Call,
@@ -342,11 +346,12 @@ pub(super) fn launch(
     Op { future, request, comm: comm.clone(), ticket, failed, outcome: None }.begin(at_once);
 }
 
-/// Starts a nonblocking operation on predefined datatypes on the stream of the team that operation `number` uses, which is open, with its `queue` or without it;
-/// stores its request.
+/// Starts a nonblocking operation on predefined datatypes on the stream of the team that operation `number`
+/// uses, which is open, with its `queue` or without it; stores its request.
 ///
 /// # Safety
-/// `request` may be written; what `operation` holds across its awaits may go to another thread, and stays where it is until the request is complete.
+/// `request` may be written; what `operation` holds across its awaits may go to another thread, and stays
+/// where it is until the request is complete.
 #[inline(always)]
 pub(super) unsafe fn start_on_stream(
     comm: &Arc<Comm>,
@@ -377,8 +382,8 @@ pub(super) unsafe fn start_on_stream(
     0
 }
 
-/// Gives up an operation that has an identity, but no request: later ones wait for its turns here, and the others for it in shared memory, where it has that
-/// number.
+/// Gives up an operation that has an identity, but no request: later ones wait for its turns here, and the
+/// others for it in shared memory, where it has that number.
 fn abandon(comm: &Arc<Comm>, ticket: Option<Ticket>, number: Option<u64>) {
     let of = comm.clone();
     let future = Sendable(async move {

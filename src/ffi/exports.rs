@@ -114,8 +114,8 @@ pub unsafe extern "C" fn cr_comm_query(
             return 0;
         }
         let comm = Arc::new(Comm::new(handle, config));
-        // Processes of other jobs are asked for over the network: now, and not in the middle of a nonblocking call. An error
-        // is kept for the first collective.
+        // Processes of other jobs are asked for over the network: now, and not in the middle of a nonblocking
+        // call. An error is kept for the first collective.
         if comm.is_of_several_jobs() {
             let _ = comm.place();
         }
@@ -222,7 +222,8 @@ unsafe fn with_comm(state: *mut c_void, body: impl FnOnce(&Arc<Comm>) -> i32) ->
     })
 }
 
-/// Defines a door for each blocking collective, with all that short calls do: a function without branches for other operations, in a small frame.
+/// Defines a door for each blocking collective, with all that short calls do: a function without branches for
+/// other operations, in a small frame.
 macro_rules! doors {
     ($($door:ident: $kind:ident by $way:ident,)*) => { $(
         /// A blocking collective.
@@ -243,8 +244,9 @@ macro_rules! doors {
     )* };
 }
 
-// All in one section, beside the functions of the shim that call them (ompi-glue/module.c) and those that wait (some of which count as cold, so that calls that find all others there
-// are laid out without them): where processes take turns on the cores, few pages of code are better than many.
+// All in one section, beside the functions of the shim that call them (ompi-glue/module.c) and those that
+// wait (some of which count as cold, so that calls that find all others there are laid out without them):
+// where processes take turns on the cores, few pages of code are better than many.
 doors! {
     cr_block_allgather: Allgather by allgather,
     cr_block_allgatherv: Allgatherv by allgatherv,

@@ -1,4 +1,5 @@
-//! The operations that move or combine a block for each rank, and the prefix reductions, by messages in one group of all ranks.
+//! The operations that move or combine a block for each rank, and the prefix reductions, by messages in one
+//! group of all ranks.
 
 use super::apart::apart;
 use super::call::Call;

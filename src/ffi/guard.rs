@@ -24,7 +24,8 @@ pub fn guard_or<T>(fallback: T, body: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Says what a panic was about, of which the default hook has printed the place: an error of ours. Or, where nothing panicked, that lengths [do not fit](Mismatch). Returns the error code.
+/// Says what a panic was about, of which the default hook has printed the place: an error of ours. Or, where
+/// nothing panicked, that lengths [do not fit](Mismatch). Returns the error code.
 #[cold]
 #[inline(never)]
 pub fn report(panic: &(dyn Any + Send)) -> i32 {

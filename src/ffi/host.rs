@@ -1,10 +1,8 @@
 //! The endpoint over Open MPI's point-to-point layer.
 //!
-//! One per operation. It owns what the operation posted and the temporary buffers that those posts touch, so a future that is
-//! dropped leaves nothing dangling: what is still in flight then is cancelled where it can be, and if that is not enough the
-//! endpoint leaks its buffers on purpose.
-//!
-//! One thread at a time uses it: the one that polls the operation.
+//! One per operation. It owns what the operation posted and the temporary buffers that those posts touch, so
+//! a future that is dropped leaves nothing dangling: what is still in flight then is cancelled where it can
+//! be, and otherwise the endpoint leaks its buffers. One thread at a time uses it: who polls the operation.
 
 use super::comm::Comm;
 use super::counters;
@@ -73,15 +71,15 @@ pub struct HostEndpoint {
     state: UnsafeCell<State>,
 }
 
-// SAFETY: the endpoint lives inside its operation's future, and an operation is polled by one thread at a time (block_on on the
+// SAFETY: the endpoint lives inside its operation's future, which one thread at a time polls (block_on on the
 // caller's stack, or the engine's single runner), so no two threads touch `state` at once.
 unsafe impl Sync for HostEndpoint {}
 // SAFETY: the pointers are to Open MPI's objects, which any thread may use.
 unsafe impl Send for HostEndpoint {}
 
 impl HostEndpoint {
-    /// For an operation of `kind` on units of `dtype`, combined by `op`, with tags from `first_tag` downwards. The
-    /// communicator outlives it: the operation holds its `Comm`.
+    /// For an operation of `kind` on units of `dtype`, combined by `op`, with tags from `first_tag`
+    /// downwards. The communicator outlives it: the operation holds its `Comm`.
     pub fn new(comm: &Comm, kind: Option<Kind>, dtype: Datatype, op: *mut ompi_op_t, first_tag: i32) -> HostEndpoint {
         let (rank, size) = (comm.rank(), comm.size());
         let longest = (comm.config().max_message / dtype.info.size.max(1)).max(1);
@@ -96,7 +94,7 @@ impl HostEndpoint {
 
     #[allow(clippy::mut_from_ref)]
     fn state(&self) -> &mut State {
-        // SAFETY: one thread at a time (see above), and no caller keeps the reference over a call that takes another.
+        // SAFETY: one thread at a time (see above); no caller keeps it over a call that takes another.
         unsafe { &mut *self.state.get() }
     }
 
@@ -122,8 +120,8 @@ impl HostEndpoint {
         Post { posted: PostState::Slot(slot), ep: self }
     }
 
-    /// Posts `data` as one message, or, where that would be too long, as several, one after the other: both sides cut alike, since both know
-    /// the length.
+    /// Posts `data` as one message, or, where that would be too long, as several, one after the other: both
+    /// sides cut alike, since both know the length.
     fn post<'a>(&'a self, data: Span, one: impl Fn(Span) -> Post<'a>) -> Post<'a> {
         if data.len() <= self.longest {
             return one(data);
@@ -226,7 +224,7 @@ impl Endpoint for HostEndpoint {
         if right.is_empty() {
             return;
         }
-        // SAFETY: both spans hold `right.len()` elements of the operation's datatype; nothing posted touches `right`.
+        // SAFETY: both spans hold `right.len()` elements of the datatype; nothing posted touches `right`.
         unsafe {
             glue::cr_op_reduce(self.op, left.ptr().cast(), right.ptr().cast(), right.len(), self.dtype.handle);
         }
@@ -240,8 +238,8 @@ impl Endpoint for HostEndpoint {
             // SAFETY: both spans are `to.len()` bytes and do not overlap (contract of `Endpoint`).
             unsafe { copy::bytes(from.ptr(), to.ptr(), to.len()) };
         } else {
-            // SAFETY: both spans hold `to.len()` elements of the datatype and do not overlap. Copying cannot fail for a
-            // datatype that is committed, and MPI checks that before it calls us.
+            // SAFETY: both spans hold `to.len()` elements of the datatype and do not overlap. Copying cannot
+            // fail for a datatype that is committed, and MPI checks that before it calls us.
             unsafe { glue::cr_copy(self.dtype.handle, to.len(), to.ptr().cast(), from.ptr().cast()) };
         }
     }
@@ -265,7 +263,7 @@ impl Endpoint for HostEndpoint {
 }
 
 impl HostEndpoint {
-    /// What `future` gives, which posts here; after an error, when nothing that it posted is in flight any more.
+    /// What `future` gives, which posts here; after an error, once nothing that it posted is in flight.
     pub async fn settled<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         let result = future.await;
         if result.is_err() {
@@ -274,8 +272,9 @@ impl HostEndpoint {
         result
     }
 
-    /// After an error: cancels the receives and waits until nothing is in flight, so that the caller may give the user's buffers
-    /// back. A send to a process that is gone may never end: after [`PATIENCE`] what is left is left.
+    /// After an error: cancels the receives and waits until nothing is in flight, so that the caller may give
+    /// the user's buffers back. A send to a process that is gone may never end: after [`PATIENCE`] what is
+    /// left is left.
     pub async fn settle(&self) {
         let slots = 0..self.state().posted.len();
         for slot in slots.clone() {
@@ -302,7 +301,8 @@ impl Drop for HostEndpoint {
         let state = self.state.get_mut();
         let mut in_flight = false;
         for entry in state.posted.iter().filter(|e| !e.request.is_null()) {
-            // SAFETY: the request is ours. Freeing one that is not complete is allowed: Open MPI frees it when it is.
+            // SAFETY: the request is ours. Freeing one that is not complete is allowed: Open MPI frees it
+            // when it is.
             unsafe {
                 let done = glue::cr_request_done(entry.request) != 0;
                 if !done && entry.expected.is_some() {
@@ -314,7 +314,7 @@ impl Drop for HostEndpoint {
             }
         }
         if in_flight {
-            // Only after an error or a panic: messages that are still under way may read or write these buffers.
+            // After an error or a panic: messages that are under way may read or write these buffers.
             std::mem::forget(std::mem::take(&mut state.spare));
             return;
         }
@@ -341,7 +341,8 @@ pub struct Post<'a> {
 }
 
 impl PostState {
-    /// Looks at it. A place is free when its message is complete, so nobody looks again; the first error is kept until all are.
+    /// Looks at it. A place is free when its message is complete, so nobody looks again; the first error is
+    /// kept until all are.
     fn poll(&mut self, ep: &HostEndpoint) -> Poll<Result<()>> {
         match self {
             PostState::Slot(slot) => ep.test(*slot),

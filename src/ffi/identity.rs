@@ -1,22 +1,23 @@
 //! Identities of operations: the tags that keep their messages apart.
 //!
-//! A call takes the next identity of its *series*, of which a communicator has one per operation and mode (blocking,
-//! nonblocking). Within a series calls are made in the same order on all ranks, so all give one operation the same
-//! identity. Across series they need not be: Open MPI itself calls our Iallreduce from its progress engine, at a
-//! different moment on each rank, while a communicator is duplicated (MPI_Comm_idup); calls that look like those have a
-//! series of their own. (A program's own Iallreduce of one int by MPI_MAX or MPI_MIN looks so too: it must not overlap
-//! with an MPI_Comm_idup of the same communicator.) While an inter-communicator is duplicated, Open MPI calls our Ireduce and Ibcast on the
-//! group's own communicator: one such duplication at a time.
+//! A call takes the next identity of its *series*, of which a communicator has one per operation and mode
+//! (blocking, nonblocking). Within a series calls are made in the same order on all ranks, so all give one
+//! operation the same identity. Across series they need not be: Open MPI itself calls our Iallreduce from its
+//! progress engine, at a different moment on each rank, while a communicator is duplicated (MPI_Comm_idup);
+//! calls that look like those have a series of their own. (A program's own Iallreduce of one int by MPI_MAX
+//! or MPI_MIN looks so too: it must not overlap with an MPI_Comm_idup of the same communicator.) While an
+//! inter-communicator is duplicated, Open MPI calls our Ireduce and Ibcast on the group's own communicator:
+//! one such duplication at a time.
 //!
-//! Identities come round again. Two operations with the same tags are told apart by the order of posting, which is the
-//! same on all ranks if each of them posts the later one only when the earlier one is complete *there*. Blocking calls
-//! do so by themselves, nonblocking ones wait for their [`turn`](Identities::turn), but for those that post no messages, whose
-//! slot in shared memory has turns of its own.
+//! Identities come round again. Two operations with the same tags are told apart by the order of posting,
+//! which is the same on all ranks if each of them posts the later one only when the earlier one is complete
+//! *there*. Blocking calls do so by themselves, nonblocking ones wait for their [`turn`](Identities::turn),
+//! but for those that post no messages, whose slot in shared memory has turns of its own.
 //!
-//! A persistent operation keeps its identity until its request is freed, which each rank does when it likes. When all
-//! identities have been given out, the ranks agree, inside the initialisation (which MPI lets synchronise), which of
-//! them are free everywhere. So it is with the few slots of shared memory for persistent operations; where none is free, an operation
-//! does without.
+//! A persistent operation keeps its identity until its request is freed, which each rank does when it likes.
+//! When all identities have been given out, the ranks agree, inside the initialisation (which MPI lets
+//! synchronise), which of them are free everywhere. So it is with the few slots of shared memory for
+//! persistent operations; where none is free, an operation does without.
 
 use super::blocking;
 use super::comm::Comm;
@@ -53,7 +54,8 @@ const TAGS: u64 = PHASES as u64 * MAX_LANES as u64;
 const SERIES: usize = 2 * Kind::COUNT + 2;
 /// The series of nonblocking calls that Open MPI itself may have made.
 const AGREEMENT: usize = 2 * Kind::COUNT;
-/// Where all slots of shared memory are in use, so many persistent operations at most go without before the ranks agree again.
+/// Where all slots of shared memory are in use, so many persistent operations at most go without before the
+/// ranks agree again.
 const LONGEST_PAUSE: u32 = 62;
 /// The series of the one handshake for shared memory.
 const HANDSHAKE: usize = AGREEMENT + 1;
@@ -110,7 +112,8 @@ impl Lots {
         Lots { total, longest_pause, drawn: Mutex::default() }
     }
 
-    /// The next number; `None` where all are in use. `agree` finds out which the ranks use, from those that this one uses, as bits.
+    /// The next number; `None` where all are in use. `agree` finds out which the ranks use, from those that
+    /// this one uses, as bits.
     fn draw(
         &self,
         agree: impl FnOnce(&mut [u8]) -> std::result::Result<(), i32>,
@@ -179,8 +182,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Identities {
-    /// For a communicator. Collective tags are negative; the ranges of Open MPI's own collectives begin at −10 and grow
-    /// downwards, so ours begin half-way to the largest tag.
+    /// For a communicator. Collective tags are negative; the ranges of Open MPI's own collectives begin at
+    /// −10 and grow downwards, so ours begin half-way to the largest tag.
     pub fn new(config: &Config) -> Identities {
         // SAFETY: reads a number of the selected PML.
         let largest = unsafe { glue::cr_max_tag() }.clamp(1 << 15, 1 << 30);
@@ -214,7 +217,8 @@ impl Identities {
     }
 
     /// The identity of the nonblocking operation that is being called; `like_agreement`: see
-    /// [`Call::is_like_agreement`](super::call::Call::is_like_agreement). To be given back by [`complete`](Self::complete).
+    /// [`Call::is_like_agreement`](super::call::Call::is_like_agreement). To be given back by
+    /// [`complete`](Self::complete).
     pub fn nonblocking(&self, kind: Kind, like_agreement: bool) -> Ticket {
         let index = if like_agreement { AGREEMENT } else { 2 * kind as usize + 1 };
         let number = self.series[index].next.fetch_add(1, Ordering::Relaxed);
@@ -247,7 +251,8 @@ impl Identities {
         series.oldest.store(oldest, Ordering::Release);
     }
 
-    /// What the persistent operation that is being initialised keeps; `shared`: it could use shared memory. May synchronise.
+    /// What the persistent operation that is being initialised keeps; `shared`: it could use shared memory.
+    /// May synchronise.
     pub fn persistent(&self, comm: &Comm, shared: bool) -> std::result::Result<Kept, i32> {
         let slot = if shared { self.slots.draw(|used| self.agree(comm, used))? } else { None };
         let drawn = self.persistent.draw(|used| self.agree(comm, used));

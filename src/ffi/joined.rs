@@ -1,4 +1,5 @@
-//! The operations that move or combine a block for each rank, and the prefix reductions, along the groups of the communicator.
+//! The operations that move or combine a block for each rank, and the prefix reductions, along the groups of
+//! the communicator.
 
 use super::call::Call;
 use super::comm::Comm;
@@ -24,8 +25,8 @@ use std::sync::Arc;
 /// From so many bytes on Gather and Scatter run in segments of so many.
 const LONG: usize = 4 << 20;
 const SEGMENT: usize = 1 << 20;
-/// Most segments of Allgather under way at a time: data that go both ways over one link hold up each other's acknowledgements, the
-/// more of them wait there.
+/// Most segments of Allgather under way at a time: data that go both ways over one link hold up each other's
+/// acknowledgements, the more of them wait there.
 const BOTH_WAYS: u8 = 4;
 /// Radix of the trees of Scan.
 const RADIX: u32 = 4;
@@ -33,8 +34,8 @@ const RADIX: u32 = 4;
 /// The caller's part in an operation with a root.
 pub type HostRole<'a> = Role<'a, HostStream, HostBlocks<'a>>;
 
-/// The groups of an operation that moves blocks. Where the levels are left to the component: nodes, and with `switches` what is above
-/// them. Within a node a block would be copied once more at each level.
+/// The groups of an operation that moves blocks. Where the levels are left to the component: nodes, and with
+/// `switches` what is above them. Within a node a block would be copied once more at each level.
 fn plan(run: &Run<'_>, switches: bool, root: Option<Rank>) -> Result<Arc<Plan>> {
     let kind = run.call.kind;
     let along = match run.comm.levels(kind).is_auto() {
@@ -67,7 +68,8 @@ pub async fn scatter(run: &Run<'_>, role: HostRole<'_>) -> Result<()> {
     scatter::scatter(&job, plan.parts(), &Tree::auto, call.block(), &role).await
 }
 
-/// Gather and Gatherv with a message from each rank of another node, and through the shared memory of the root's.
+/// Gather and Gatherv with a message from each rank of another node, and through the shared memory of the
+/// root's.
 pub async fn gather_at_once(run: &Run<'_>, role: HostRole<'_>, posts: usize) -> Result<()> {
     let call = run.call;
     let plan = plan(run, true, Some(call.root))?;
@@ -108,7 +110,8 @@ pub async fn allgather(run: &Run<'_>, own: Option<&HostStream>, all: &HostBlocks
     allgather::allgather(&job, plan.parts(), &specs, own, all).await
 }
 
-/// Allgather, Allgatherv by recursive doubling, from the topmost level down where there is such an order, else in the order of `stage`.
+/// Allgather, Allgatherv by recursive doubling, from the topmost level down where there is such an order,
+/// else in the order of `stage`.
 pub async fn doubling(run: &Run<'_>, own: Option<&HostStream>, all: &HostBlocks<'_>) -> Result<()> {
     let stage = run.stage;
     let plan = run.comm.plan(run.call.kind, Along::All, false, None).map_err(Error::Mpi)?;

@@ -22,7 +22,8 @@ pub fn print(message: &str) {
     unsafe { glue::cr_print(c_text(&format!("{message}\n")).as_ptr()) };
 }
 
-/// Hands a message of the help file to the runtime, which prints one of a topic, and counts those of other processes. False where it cannot.
+/// Hands a message of the help file to the runtime, which prints one of a topic, and counts those of other
+/// processes. False where it cannot.
 fn is_shown(topic: Topic, about: &str) -> bool {
     // SAFETY: NUL-terminated strings.
     unsafe { glue::cr_show_help(c_text(topic.name()).as_ptr(), c_text(about).as_ptr()) != 0 }
@@ -35,19 +36,22 @@ pub fn show(topic: Topic, about: &str) {
     }
 }
 
-/// Shows a message of the help file, after which this process will end the job. Where the runtime does not sort out what all processes
-/// have to say alike, the first one of the node says it, and its end is that of the others.
+/// Shows a message of the help file, after which this process will end the job. Where the runtime does not
+/// sort out what all processes have to say alike, the first one of the node says it, and its end is that of
+/// the others.
 pub fn show_last(topic: Topic, about: &str) {
     if is_shown(topic, about) {
         return;
     }
-    // The name of a socket belongs to the first one who takes it, until that process ends. Its parent is the launcher's daemon.
+    // The name of a socket belongs to the first one who takes it, until that process ends. Its parent is the
+    // launcher's daemon.
     let name = format!("coll_rust.{}.{}.{}", parent_id(), own_name().job, topic.name());
     let taken = SocketAddr::from_abstract_name(name).and_then(|address| UnixDatagram::bind_addr(&address));
     if !taken.as_ref().is_err_and(|why| why.kind() == ErrorKind::AddrInUse) {
         print(&topic.message(about));
     }
-    // The first one holds the name while the others come here: once it has died they would take it. They leave its end time to be theirs.
+    // The first one holds the name while the others come here: once it has died they would take it. They
+    // leave its end time to be theirs.
     std::thread::sleep(Duration::from_millis(500));
     std::mem::forget(taken);
 }

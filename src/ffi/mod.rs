@@ -1,4 +1,5 @@
-//! The border to Open MPI: the only `extern "C"`, the only types of Open MPI, and everything that is process-wide.
+//! The border to Open MPI: the only `extern "C"`, the only types of Open MPI, and everything that is
+//! process-wide.
 //!
 //! * [`exports`]: what the shim calls, each entry behind the panic guard;
 //! * [`settings`]: the parameters as MCA holds them; [`messages`]: what users are told;
@@ -8,7 +9,8 @@
 //! * the tags of operations ([`identity`]);
 //! * [`host`]: the endpoint over Open MPI's point-to-point layer; [`data`]: the user's buffers;
 //! * [`device`]: buffers in a device's memory;
-//! * [`call`]: a call's arguments and what all ranks know of them; [`operation`]: a call becomes a future; [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
+//! * [`call`]: a call's arguments and what all ranks know of them; [`operation`]: a call becomes a future;
+//!   [`engine`]: futures that run from the progress engine (nonblocking, and [`persistent`] ones);
 //! * [`apart`]: futures in memory of their own;
 //! * [`version`]: whether this Open MPI is the one it was built for, and all processes have the same build;
 //! * [`smsc`]: Open MPI's means to read other processes' memory;

@@ -1,4 +1,5 @@
-//! Which switches the nodes hang on: from the file that `coll_rust_network_file` names, or from what Slurm tells each task.
+//! Which switches the nodes hang on: from the file that `coll_rust_network_file` names, or from what Slurm
+//! tells each task.
 
 use super::glue::cr_proc;
 use super::{messages, placement, startup};
@@ -93,8 +94,9 @@ fn address_of(name: &cr_proc) -> Result<Option<Address>, i32> {
     Ok(address)
 }
 
-/// The network of these processes, the same for all of them: `hosts` has the number of each one's node, `nodes` the names of these. A
-/// node's address is that of its first process; whether addresses are used, and of which pattern, is up to the first process of all.
+/// The network of these processes, the same for all of them: `hosts` has the number of each one's node,
+/// `nodes` the names of these. A node's address is that of its first process; whether addresses are used, and
+/// of which pattern, is up to the first process of all.
 pub fn of(names: &[cr_proc], hosts: &[u32], nodes: &[String]) -> Result<Option<Cow<'static, Network>>, String> {
     match source()? {
         Source::Nowhere => return Ok(None),
@@ -119,8 +121,8 @@ pub fn of(names: &[cr_proc], hosts: &[u32], nodes: &[String]) -> Result<Option<C
     Ok((network.layers() > 0).then_some(Cow::Owned(network)))
 }
 
-/// Says once in a job what the network lacks; `network` is what [`of`] has found. Rank 0 says which nodes it does not name, or, where
-/// that has no address, the lowest rank that has one.
+/// Says once in a job what the network lacks; `network` is what [`of`] has found. Rank 0 says which nodes it
+/// does not name, or, where that has no address, the lowest rank that has one.
 pub fn warn(names: &[cr_proc], nodes: &[String], network: Option<&Network>) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let own = placement::own_name();

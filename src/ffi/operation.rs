@@ -51,8 +51,9 @@ pub fn code(error: Error) -> i32 {
     }
 }
 
-/// Runs `call`: through shared memory where it can be, and it has a slot there; else with tags from `first_tag` downwards (`None`: those of a
-/// blocking operation that is called now). `synchronise`: with a barrier first, or messages acknowledged (flow control; shared memory has its own).
+/// Runs `call`: through shared memory where it can be, and it has a slot there; else with tags from
+/// `first_tag` downwards (`None`: those of a blocking operation that is called now). `synchronise`: with a
+/// barrier first, or messages acknowledged (flow control; shared memory has its own).
 pub async fn run(
     comm: &Comm,
     call: &Call,
@@ -179,9 +180,9 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_
     hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, call.is_root).await
 }
 
-/// The amount of a reduction. Every rank finds the same segments: predefined operations are only defined on predefined
-/// types, so all ranks have the same element size. With a user-defined one, ranks may describe the same data by elements of
-/// different sizes, so the message stays whole.
+/// The amount of a reduction. Every rank finds the same segments: predefined operations are only defined on
+/// predefined types, so all ranks have the same element size. With a user-defined one, ranks may describe the
+/// same data by elements of different sizes, so the message stays whole.
 fn amount(call: &Call, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amount {
     let commutative = call.given.commutative && !comm.config().reproducible;
     let (units, count) = (call.units(), call.count());
@@ -198,8 +199,8 @@ fn amount(call: &Call, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amo
     Amount { bytes, segment: segment.max(1), commutative, divisible: call.intrinsic }
 }
 
-/// In reproducible mode the levels and the algorithm of the parameters give way to one tree, whose expression depends on the
-/// number of ranks only.
+/// In reproducible mode the levels and the algorithm of the parameters give way to one tree, whose expression
+/// depends on the number of ranks only.
 fn fixed_tree() -> (LevelSpec, Spec<Reduce>) {
     (LevelSpec::List(Vec::new()), Spec::everywhere(Reduce::Knomial(2)))
 }

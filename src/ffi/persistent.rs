@@ -1,5 +1,5 @@
-//! Persistent operations: made once, started again and again. A start makes the future anew from the saved arguments and hands
-//! it to the [engine](super::engine).
+//! Persistent operations: made once, started again and again. A start makes the future anew from the saved
+//! arguments and hands it to the [engine](super::engine).
 
 use super::call::{Call, Retained};
 use super::comm::{self, Comm};

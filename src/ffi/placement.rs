@@ -1,7 +1,7 @@
 //! Where every process sits: looked up once per process and kept, since placement never changes.
 //!
-//! Processes of the own job are known to the runtime (PMIx). Processes of other jobs (MPI_Comm_spawn) are asked for the
-//! card that each process publishes: host, locality string, parameters.
+//! Processes of the own job are known to the runtime (PMIx). Processes of other jobs (MPI_Comm_spawn) are
+//! asked for the card that each process publishes: host, locality string, parameters.
 
 use super::glue::{self, cr_proc};
 use super::startup;
@@ -74,8 +74,8 @@ fn ask(name: &cr_proc) -> Result<(String, String), i32> {
     Ok((host.to_string_lossy().into_owned(), locality.to_string_lossy().into_owned()))
 }
 
-/// The first lines of this process's card. Without a host where the runtime does not tell it: then nobody can place this process,
-/// and [`places`] says so.
+/// The first lines of this process's card. Without a host where the runtime does not tell it: then nobody can
+/// place this process, and [`places`] says so.
 pub fn own_card() -> String {
     let (host, locality) = ask(&own_name()).unwrap_or_default();
     let shape = hardware().to_numbers().map(|n| n.to_string()).join(" ");
@@ -90,7 +90,8 @@ pub fn from_card(name: &cr_proc) -> Result<(String, String), i32> {
     Ok((host.to_owned(), locality.to_owned()))
 }
 
-/// Looks up one process. Every rank must find the same host for it, so an unknown one is an error, not a guess.
+/// Looks up one process. Every rank must find the same host for it, so an unknown one is an error, not a
+/// guess.
 fn look_up(name: &cr_proc, own_job: u32) -> Result<(String, String), String> {
     let answer = if name.job == own_job { ask(name) } else { from_card(name) };
     // The runtime may not have told us the hosts of other nodes: the process itself has.
@@ -141,8 +142,9 @@ fn host_name(number: u32) -> String {
     known().as_ref().and_then(|k| k.hosts.get(number as usize).cloned()).unwrap_or_default()
 }
 
-/// The shape of the node of process `name`, as that process sees it. Processes of one node may see it differently (each in a
-/// cgroup of its own): what a communicator does is decided by what its lowest rank there sees.
+/// The shape of the node of process `name`, as that process sees it. Processes of one node may see it
+/// differently (each in a cgroup of its own): what a communicator does is decided by what its lowest rank
+/// there sees.
 pub fn hardware_seen_by(name: &cr_proc) -> Result<Hardware, i32> {
     let own = own_name();
     let key = (name.job, name.rank);
@@ -183,7 +185,8 @@ fn modules(level: glue::cr_hw) -> Modules {
     }
 }
 
-/// The node of every place, by numbers made small, in the order of first appearance; and the names of the nodes.
+/// The node of every place, by numbers made small, in the order of first appearance; and the names of the
+/// nodes.
 pub fn nodes(places: &[Place]) -> (Vec<u32>, Vec<String>) {
     let mut names: Vec<String> = Vec::new();
     let mut numbers: HashMap<u32, u32> = HashMap::new();

@@ -1,4 +1,5 @@
-//! This process's pools of shared memory: made when a communicator first needs one, kept until the process ends.
+//! This process's pools of shared memory: made when a communicator first needs one, kept until the process
+//! ends.
 
 use super::glue;
 use super::messages;
@@ -50,7 +51,8 @@ fn place() -> Option<Place> {
     (locals > 0).then_some(Place { local, locals })
 }
 
-/// Bytes of the limit for the node that are this process', as far as it knows: by default that depends on what it may have.
+/// Bytes of the limit for the node that are this process', as far as it knows: by default that depends on
+/// what it may have.
 pub fn share(shm: &Shm) -> u64 {
     place().map_or(0, |place| budget(shm, place).bytes())
 }
@@ -97,7 +99,8 @@ fn register(pool: &Pool) {
     }
 }
 
-/// Tells why there is no pool. Who has named a folder expects it to be used, and hears so in any case: once from each node.
+/// Tells why there is no pool. Who has named a folder expects it to be used, and hears so in any case: once
+/// from each node.
 fn tell_failure(shm: &Shm, place: Place, failure: &Failure) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let named = matches!(shm.backing, ShmBacking::Folder(_));
@@ -109,7 +112,8 @@ fn tell_failure(shm: &Shm, place: Place, failure: &Failure) {
     }
 }
 
-/// Tells, once and at verbose level 2, why there was no more memory for a group, where it was this process that had none.
+/// Tells, once and at verbose level 2, why there was no more memory for a group, where it was this process
+/// that had none.
 pub fn tell_refusal() {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if TOLD.load(Ordering::Relaxed) {

@@ -128,12 +128,14 @@ fn look_up(number: usize) -> Given {
     }
 }
 
-/// Stores what MCA could not read, or has read differently: sizes with a suffix, "auto", an empty text. `ompi_info` and MPI_T show it.
+/// Stores what MCA could not read, or has read differently: sizes with a suffix, "auto", an empty text.
+/// `ompi_info` and MPI_T show it.
 pub fn store_numbers() {
     for (number, param) in TABLE.iter().enumerate() {
         let Some(value) = param.kind.number(&look_up(number).text) else { continue };
         let at: *mut c_void = STORED[number].as_ptr().cast();
-        // SAFETY: eight aligned bytes that live for ever; MCA reads them as the type of the kind, and nobody reads them now.
+        // SAFETY: eight aligned bytes that live for ever; MCA reads them as the type of the kind, and nobody
+        // reads them now.
         unsafe {
             match param.kind {
                 Kind::Text => {}

@@ -30,7 +30,8 @@ pub fn is_supported() -> bool {
     find().0 >= 0
 }
 
-/// The component that Open MPI has selected; `None` where there is none that can be used. Not before MPI_Init has selected it.
+/// The component that Open MPI has selected; `None` where there is none that can be used. Not before MPI_Init
+/// has selected it.
 pub fn component() -> Option<&'static dyn Component> {
     static SELECTED: OnceLock<Option<Selected>> = OnceLock::new();
     let selected = SELECTED.get_or_init(|| {
@@ -50,7 +51,8 @@ pub fn endpoint(comm: &Comm, ways: Ways, rank: Rank) -> Option<Endpoint> {
     NonNull::new(at.cast()).map(|at| unsafe { Endpoint::new(component, at) })
 }
 
-// SAFETY: each function forwards to Open MPI's of the same meaning, which may be called by as many threads as MPI was initialised for.
+// SAFETY: each function forwards to Open MPI's of the same meaning, which may be called by as many threads as
+// MPI was initialised for.
 unsafe impl Component for Selected {
     fn maps(&self) -> bool {
         self.maps

@@ -18,8 +18,8 @@ static CONFIG: OnceLock<Result<Config, String>> = OnceLock::new();
 /// What is said of names that are no parameter.
 static UNKNOWN: OnceLock<Option<String>> = OnceLock::new();
 
-/// Parses the parameters and publishes what other processes want to know of this one. A wrong value is kept for
-/// [`config`]: `ompi_info` loads components too, and must not fail.
+/// Parses the parameters and publishes what other processes want to know of this one. A wrong value is kept
+/// for [`config`]: `ompi_info` loads components too, and must not fail.
 pub fn init() {
     CONFIG.get_or_init(|| {
         let mut config = params::parse(given().iter().map(Given::value))?;
@@ -88,10 +88,10 @@ pub fn compare(own: &str, other: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks what must hold for the processes of this job among those of a communicator: every one has the component,
-/// with the same parameters. Ends the job where it does not. Each looks at the first one and at the next one: if all find
-/// what they look for, all are alike. It waits for the others' cards, which MPI_Init need not: so the communicator's first
-/// collective does it.
+/// Checks what must hold for the processes of this job among those of a communicator: every one has the
+/// component, with the same parameters. Ends the job where it does not. Each looks at the first one and at
+/// the next one: if all find what they look for, all are alike. It waits for the others' cards, which
+/// MPI_Init need not: so the communicator's first collective does it.
 pub fn check_members(comm: *mut ompi_communicator_t, names: &[cr_proc]) {
     static ALIKE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
     let alike = || ALIKE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,8 +138,8 @@ fn check_member(comm: *mut ompi_communicator_t, own: &cr_proc, rank: u32) {
     }
 }
 
-/// Compares the parameters of the jobs in a communicator. (Those within a job are compared by [`check_members`].) All ranks look at the
-/// first rank of every job, so all find the same.
+/// Compares the parameters of the jobs in a communicator. (Those within a job are compared by
+/// [`check_members`].) All ranks look at the first rank of every job, so all find the same.
 pub fn compare_jobs(names: &[cr_proc]) -> Result<(), i32> {
     let mut firsts: Vec<(usize, &cr_proc)> = Vec::new();
     for (rank, name) in names.iter().enumerate() {
@@ -186,7 +186,8 @@ pub fn fatal(comm: *mut ompi_communicator_t, topic: Topic, message: &str) -> ! {
     std::process::abort()
 }
 
-/// Says what is wrong with names of parameters: the first process of a node does, or, where that ends the job, every one.
+/// Says what is wrong with names of parameters: the first process of a node does, or, where that ends the
+/// job, every one.
 fn check_names(comm: *mut ompi_communicator_t) {
     let Some(Some(unknown)) = UNKNOWN.get() else { return };
     if config().is_ok_and(|config| config.strict) {
@@ -207,8 +208,8 @@ pub fn settings_text() -> String {
     lines.collect()
 }
 
-/// Checks what this process can tell by itself of the job: its parameters exist, it can read its network file. Ends the job where it does
-/// not.
+/// Checks what this process can tell by itself of the job: its parameters exist, it can read its network
+/// file. Ends the job where it does not.
 pub fn check_world(comm: *mut ompi_communicator_t) {
     check_names(comm);
     if let Err(message) = network::check() {

@@ -1,8 +1,9 @@
 //! What is reported of the counters at the end.
 //!
-//! A sum needs the counters of all ranks. Open MPI lets the module of MPI_COMM_WORLD go after a fence that every living rank has
-//! reached, while messages still travel: then each rank sends its counters to rank 0, and waits for the answer that they have come.
-//! Nobody waits for longer than [`PATIENCE`] without news, so a rank that is dead delays the others, but holds nobody up.
+//! A sum needs the counters of all ranks. Open MPI lets the module of MPI_COMM_WORLD go after a fence that
+//! every living rank has reached, while messages still travel: then each rank sends its counters to rank 0,
+//! and waits for the answer that they have come. Nobody waits for longer than [`PATIENCE`] without news, so a
+//! rank that is dead delays the others, but holds nobody up.
 
 use super::comm::Comm;
 use super::glue::{self, ompi_request_t};
@@ -39,7 +40,8 @@ impl Message {
     fn post(comm: &Comm, rank: u32, mut words: Vec<u64>, is_receive: bool) -> Option<Message> {
         let mut request = ptr::null_mut();
         let (bytes, at) = (size_of_val(words.as_slice()), words.as_mut_ptr().cast());
-        // SAFETY: the communicator is alive; the memory stays until the request is done, or for ever (see `finish`).
+        // SAFETY: the communicator is alive; the memory stays until the request is done, or for ever (see
+        // `finish`).
         let code = unsafe {
             match is_receive {
                 true => glue::cr_irecv(comm.handle(), at, bytes, ptr::null_mut(), rank as i32, TAG, &mut request),
@@ -58,7 +60,8 @@ impl Message {
         self.request.is_null() || unsafe { glue::cr_request_done(self.request) != 0 }
     }
 
-    /// Ends it: its words, if it has come. What is still under way keeps its memory for ever: the process is about to end.
+    /// Ends it: its words, if it has come. What is still under way keeps its memory for ever: the process is
+    /// about to end.
     fn finish(self, is_receive: bool) -> Option<Vec<u64>> {
         if self.request.is_null() {
             return Some(self.words);
@@ -78,7 +81,8 @@ impl Message {
     }
 }
 
-/// Calls progress until `all` is so, or nothing has happened for so long as [`PATIENCE`]. `all` gives how many things have happened.
+/// Calls progress until `all` is so, or nothing has happened for so long as [`PATIENCE`]. `all` gives how
+/// many things have happened.
 fn wait(wanted: usize, mut happened: impl FnMut() -> usize) {
     let (mut last, mut since) = (0, Instant::now());
     loop {
@@ -94,7 +98,8 @@ fn wait(wanted: usize, mut happened: impl FnMut() -> usize) {
     }
 }
 
-/// Sums up the counters of all ranks, where that is wished. Called when the module of MPI_COMM_WORLD goes, in MPI_Finalize.
+/// Sums up the counters of all ranks, where that is wished. Called when the module of MPI_COMM_WORLD goes, in
+/// MPI_Finalize.
 pub fn gather(comm: &Comm) {
     if comm.config().report != Report::Sum || IS_SUMMED.swap(true, Ordering::Relaxed) {
         return;

@@ -1,7 +1,8 @@
 //! The team of a communicator: its processes on the caller's node, with shared memory.
 //!
-//! It is made by the communicator's first operation that could use it, whichever that is: a handshake over point-to-point with tags of its own, so that it does not matter which operation the other
-//! processes meet it in. What can fail on one process alone is tried first and agreed upon afterwards: all processes of the node use the team, or none does. Other nodes need not know.
+//! It is made by the communicator's first operation that could use it, whichever that is: a handshake over
+//! point-to-point with tags of its own, so that it does not matter which operation the other processes meet
+//! it in. What can fail on one process alone is tried first: all of the node use the team, or none does.
 
 mod sizes;
 
@@ -48,7 +49,7 @@ pub struct Maker {
     /// Nonblocking operations that take their turns: called so far, and finished of each slot.
     next: AtomicU64,
     finished: [AtomicU64; NONBLOCKING as usize],
-    /// Rooted operations that there was no shared memory for, for flow control: the blocking ones, and the nonblocking ones of each slot.
+    /// Rooted operations without shared memory, for flow control: blocking ones, nonblocking ones by slot.
     refused: [AtomicU32; 1 + NONBLOCKING as usize],
 }
 
@@ -125,7 +126,7 @@ impl Maker {
         }
     }
 
-    /// The number of the nonblocking operation that is being called. All ranks call those that get one in the same order.
+    /// The number of the nonblocking operation that is being called: all ranks call them in the same order.
     pub fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -133,13 +134,13 @@ impl Maker {
     /// The same, if it may have that slot.
     pub fn number_for(&self, may_have: impl FnOnce(usize) -> bool) -> Option<u64> {
         let number = self.next.load(Ordering::Relaxed);
-        // All who get one are called in order, so that nobody else takes it meanwhile; else the call goes the other way.
+        // All who get one are called in order: nobody else takes it meanwhile. Else the call goes otherwise.
         let take = || self.next.compare_exchange(number, number + 1, Ordering::Relaxed, Ordering::Relaxed);
         (may_have(nonblocking(number)) && take().is_ok()).then_some(number)
     }
 
-    /// Counts a rooted operation that there is no shared memory for: whether it synchronises first. Within a slot all ranks find the same
-    /// operations without. (A persistent operation counts its starts itself.)
+    /// Counts a rooted operation that there is no shared memory for: whether it synchronises first. Within a
+    /// slot all ranks find the same operations without. (A persistent operation counts its starts itself.)
     pub fn refuse(&self, slot: Slot, flow_limit: u32) -> bool {
         !matches!(slot, Slot::Persistent { .. }) && due(&self.refused[slot.number()], flow_limit)
     }
@@ -155,7 +156,7 @@ impl Maker {
         Turn { maker: self, number }
     }
 
-    /// Whether the times of reading others' memory have been measured. The same on all ranks at a call: it changes in a blocking operation.
+    /// Whether the times of reading others' memory have been measured: in a blocking operation, by all ranks.
     pub fn has_learned(&self) -> bool {
         self.get().is_some_and(Team::has_learned)
     }
@@ -165,10 +166,10 @@ impl Maker {
         self.untimed.load(Ordering::Acquire) == 0
     }
 
-    /// The team, for a blocking operation or another one; the first caller makes it, others wait for that one.
+    /// The team, for a blocking operation or another one; the first caller makes it, others wait for that.
     ///
-    /// The first blocking operation measures, if need be. In one that is not blocking, members come from step to step when their program calls MPI,
-    /// and times would say little.
+    /// The first blocking operation measures, if need be. In one that is not blocking, members come from step
+    /// to step when their program calls MPI, and times would say little.
     pub async fn team(&self, comm: &Comm, blocking: bool) -> Result<Option<&Team>> {
         if self.made.get().is_none() && !self.begun.swap(true, Ordering::AcqRel) {
             let _begun = Begun(self);
@@ -207,7 +208,7 @@ struct Members<'c> {
     me: usize,
 }
 
-/// Makes the team of all processes of the communicator that are on the caller's node. `untimed`: as in [`Maker`].
+/// Makes the team of the communicator's processes on the caller's node. `untimed`: as in [`Maker`].
 async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<Option<Team>> {
     let shm = &comm.config().shm;
     // Known already. An error between the handshake and the team would leave the others alone.
@@ -259,18 +260,18 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     Ok(None)
 }
 
-/// What a process reports after it has tried: whether it has attached the others, and whether it can read their memory: by process_vm_readv, by a
-/// component, by one that maps it.
+/// What a process has tried: whether it has attached the others, and can read their memory: by
+/// process_vm_readv, by a component, by one that maps it.
 const ATTACHED: u8 = 1;
 const BY_CMA: u8 = 2;
 const BY_SMSC: u8 = 8;
 const MAPS: u8 = 16;
-/// And whether it has been told to give its core away when idle: what it waits for may need that core, on another node of the same machine.
+/// And whether it was told to give its core away when idle: another node of the machine may need that.
 const YIELDS: u8 = 4;
 /// And whether it may use [slots that rotate](rotates_here): all do, or none.
 const ROTATES: u8 = 32;
 
-/// What a process reports besides: what it may use of the node's processors, and what it knows of the node's times.
+/// What a process reports besides: what it may use of the processors, and what it knows of times.
 const REPORT: usize = 1 + ROOM_BYTES + TIMES_BYTES;
 
 /// What a handshake gives.
@@ -369,8 +370,8 @@ fn said<T>(result: std::result::Result<T, crate::shm::failure::Failure>) -> Opti
     result.map_err(|failure| startup::remark(&format!("shared memory: {failure}"))).ok()
 }
 
-/// Everybody's bytes, everywhere, in the order of the members: gathered by the first, which sends all of them to all. Two phases.
-/// Cost: 2 (p − 1) messages; (p − 1) · n bytes up, (p − 1) · p · n down.
+/// Everybody's bytes, everywhere, in the order of the members: gathered by the first, which sends all of them
+/// to all. Two phases. Cost: 2 (p − 1) messages; (p − 1) · n bytes up, (p − 1) · p · n down.
 async fn allgather<const N: usize>(members: &Members<'_>, phase: u8, mine: [u8; N]) -> Result<Vec<[u8; N]>> {
     let Members { ep, ranks, me, .. } = members;
     let size = ranks.len();

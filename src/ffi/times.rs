@@ -1,4 +1,5 @@
-//! What this process knows of the node's times: whether to copy through shared memory or to read others' memory.
+//! What this process knows of the node's times: whether to copy through shared memory or to read others'
+//! memory.
 
 use super::startup;
 use crate::endpoint::Result;
@@ -9,7 +10,8 @@ use crate::shm::reading::{WAYS, Way};
 use crate::shm::team::Team;
 use std::sync::OnceLock;
 
-/// For each way of zero copy, where slots do not [rotate](crate::shm::config::Config::rotates), and where they do.
+/// For each way of zero copy, where slots do not [rotate](crate::shm::config::Config::rotates), and where
+/// they do.
 const KINDS: usize = 2 * WAYS;
 
 /// Bytes of what a process knows.
@@ -37,7 +39,9 @@ pub fn of(way: Way, rotates: bool, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
     Rates::decode(known[kind(way, rotates)? * RATES_BYTES..].first_chunk()?)
 }
 
-/// Tells the team from how many bytes on to read: what the parameter says, or what follows from what has been `measured` on this node for its `way`. The number of its kind, if nobody has measured it; the same for all members.
+/// Tells the team from how many bytes on to read: what the parameter says, or what follows from what has been
+/// `measured` on this node for its `way`. The number of its kind, if nobody has measured it; the same for all
+/// members.
 pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option<Rates>)) -> Option<usize> {
     if let Some(bytes) = shm.zero_copy_min {
         team.set_thresholds(Thresholds::all(bytes).into());

@@ -80,16 +80,18 @@ pub fn remark() -> Option<&'static str> {
     REMARK.get()?.as_deref()
 }
 
-/// Whether this process speaks for its job: the first one does. Nothing but the environment is asked, since Open MPI
-/// may be another one than it was built for. A process of which that tells nothing speaks for itself.
+/// Whether this process speaks for its job: the first one does. Nothing but the environment is asked, since
+/// Open MPI may be another one than it was built for. A process of which that tells nothing speaks for
+/// itself.
 fn speaks() -> bool {
     let ranks = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"];
     let rank = ranks.iter().find_map(|name| env::var(name).ok()?.trim().parse::<u32>().ok());
     rank.unwrap_or(0) == 0
 }
 
-/// Looks at the fields of `MPI_COMM_WORLD`, which is being set up; ends the job if something else is in their place.
-/// (Nobody can decline any more: other processes may have another Open MPI, and have found nothing wrong.)
+/// Looks at the fields of `MPI_COMM_WORLD`, which is being set up; ends the job if something else is in their
+/// place. (Nobody can decline any more: other processes may have another Open MPI, and have found nothing
+/// wrong.)
 pub fn check_world(world: *mut ompi_communicator_t) {
     // SAFETY: the communicator is alive; fills in ours.
     let differences = differences(|found| unsafe { glue::cr_world_differences(world, found) });
@@ -114,8 +116,8 @@ pub fn compare(one: (u32, &str), other: (u32, &str)) -> std::result::Result<(), 
     version::compare((one.0, host(one.1), one.1), (other.0, host(other.1), other.1))
 }
 
-/// Compares the build of a process of another job, given its rank in the communicator and its card, with that of
-/// rank 0. If they differ, rank 0 says so; `me` is the caller. All find the same.
+/// Compares the build of a process of another job, given its rank in the communicator and its card, with that
+/// of rank 0. If they differ, rank 0 says so; `me` is the caller. All find the same.
 pub fn compare_jobs(
     (rank, card): (usize, &str),
     (first, reference): (&cr_proc, &str),

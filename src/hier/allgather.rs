@@ -1,20 +1,22 @@
-//! Allgather, Allgatherv: up to the leaders below the topmost group, an allgather among its members, a broadcast down.
+//! Allgather, Allgatherv: up to the leaders below the topmost group, an allgather among its members, a
+//! broadcast down.
 //!
-//! Leaders collect in their own receive buffer, where every block has its place by rank, so any placement will do and blocks that
-//! follow each other there are not copied.
+//! Leaders collect in their own receive buffer, where every block has its place by rank, so any placement
+//! will do and blocks that follow each other there are not copied.
 //!
-//! What the leaders exchange and broadcast, which is much more than what came up to them, is cut into segments where it is large, and
-//! [`lanes`] of them are under way at a time: segment s is the s-th piece of what every member of the topmost group stands for, so
-//! all of them send all the time, and the broadcast of one segment runs beside the exchange of others.
+//! What the leaders exchange and broadcast, which is much more than what came up to them, is cut into
+//! segments where it is large, and [`lanes`] of them are under way at a time: segment s is the s-th piece of
+//! what every member of the topmost group stands for, so all of them send all the time, and the broadcast of
+//! one segment runs beside the exchange of others.
 //!
-//! Cost: at each level below the topmost one message for each member that is no leader, with the blocks of the ranks below it (see
-//! [`super::gather`]); and of each segment there what a broadcast of all pieces costs, in one message where there is one segment, else in
-//! one for each member of the topmost group; at the topmost, what the algorithm costs whose blocks are the pieces of the ranks below
-//! each member: with h members each sends and receives all but those that it has.
-//! Memory: none where blocks are one run in memory (bruck: one buffer of all); else all pieces of the segments under way.
-//! Requirements: none. All ranks know all lengths.
-//! Source: Kurnosov 2023 (coll/tcl); Träff: Efficient Allgather for regular SMP clusters, EuroPVM/MPI 2006; segments on all
-//! levels at once are ours.
+//! Cost: at each level below the topmost one message for each member that is no leader, with the blocks of
+//! the ranks below it (see [`super::gather`]); and of each segment there what a broadcast of all pieces
+//! costs, in one message where there is one segment, else in one for each member of the topmost group; at the
+//! topmost, what the algorithm costs whose blocks are the pieces of the ranks below each member: with h
+//! members each sends and receives all but those that it has. Memory: none where blocks are one run in memory
+//! (bruck: one buffer of all); else all pieces of the segments under way. Requirements: none. All ranks know
+//! all lengths. Source: Kurnosov 2023 (coll/tcl); Träff: Efficient Allgather for regular SMP clusters,
+//! EuroPVM/MPI 2006; segments on all levels at once are ours.
 
 use super::bcast::down;
 use super::parts::{Parts, led, split};
@@ -45,7 +47,8 @@ pub enum Exchange {
     Ring,
     /// [`crate::algo::allgather::neighbor_exchange`]; [`Exchange::Ring`] with an odd number of members
     NeighborExchange,
-    /// [`crate::algo::allgather::recursive_doubling`]; [`Exchange::Bruck`] with another number of members than a power of two
+    /// [`crate::algo::allgather::recursive_doubling`]; [`Exchange::Bruck`] with another number of members
+    /// than a power of two
     RecursiveDoubling,
     /// [`crate::algo::allgather::bruck`]
     Bruck,
@@ -82,13 +85,14 @@ pub struct Specs<'a, F, X> {
     pub exchange: &'a X,
     /// The way down.
     pub bcast: &'a Spec<Bcast>,
-    /// The members of the topmost group in the order of which a [`recursive_doubling`] joins first those whom a slow link is between; empty:
-    /// by rank.
+    /// The members of the topmost group in the order of which a [`recursive_doubling`] joins first those whom
+    /// a slow link is between; empty: by rank.
     pub order: &'a [Rank],
 }
 
-/// Gathers everybody's data in everybody's `into`. `own` is none where it lies there already. `job.groups` are led by the lowest ranks,
-/// `job.segment` is in bytes of what a member of the topmost group stands for; `parts`: of the joined kind.
+/// Gathers everybody's data in everybody's `into`. `own` is none where it lies there already. `job.groups`
+/// are led by the lowest ranks, `job.segment` is in bytes of what a member of the topmost group stands for;
+/// `parts`: of the joined kind.
 pub async fn allgather<E, S, B, F, X>(
     job: &Job<'_, E>,
     parts: &Parts,
@@ -144,8 +148,9 @@ where
     .await
 }
 
-/// Gathers everybody's data in everybody's `into` by [`recursive_doubling`], from the topmost group down: what crosses it is each rank's own block, and
-/// what a node sends or receives no more than with leaders, in messages of all its ranks at the same time. No rank waits for a leader.
+/// Gathers everybody's data in everybody's `into` by [`recursive_doubling`], from the topmost group down:
+/// what crosses it is each rank's own block, and what a node sends or receives no more than with leaders, in
+/// messages of all its ranks at the same time. No rank waits for a leader.
 ///
 /// Cost: log₂ p messages per rank. Requirements: an order in [`Parts::across`].
 /// Source: Träff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, CLUSTER 2020.

@@ -1,8 +1,8 @@
 //! Allreduce: up, across the top, and down.
 //!
 //! * *reduce_bcast*: a hierarchical reduce to the leader of all, then a hierarchical broadcast.
-//! * *reduce_allreduce_bcast*: a reduce on every level but the topmost, an allreduce among the members of the topmost
-//!   group, a broadcast down.
+//! * *reduce_allreduce_bcast*: a reduce on every level but the topmost, an allreduce among the members of the
+//!   topmost group, a broadcast down.
 //!
 //! Every segment goes its whole way alone, so the way up of one overlaps with the way down of another.
 //! Source: Kurnosov 2023 (coll/tcl); segments on all levels at once are ours.
@@ -26,8 +26,8 @@ pub struct Specs<'a> {
     pub bcast: &'a Spec<Bcast>,
 }
 
-/// Combines everybody's `input` into everybody's `target`. Units are elements; `job.groups` are led by the lowest ranks.
-/// Input in place: `input` is an owned value in `target` itself.
+/// Combines everybody's `input` into everybody's `target`. Units are elements; `job.groups` are led by the
+/// lowest ranks. Input in place: `input` is an owned value in `target` itself.
 pub async fn allreduce<E: Endpoint>(job: &Job<'_, E>, specs: &Specs<'_>, input: Value, target: Span) -> Result<()> {
     let total = input.span.len();
     let (below, top) = match job.groups.split_last() {
@@ -67,8 +67,8 @@ pub async fn allreduce<E: Endpoint>(job: &Job<'_, E>, specs: &Specs<'_>, input: 
     .await
 }
 
-/// Allreduce as a reduction along `job.groups` to rank 0 and a broadcast along other groups, `down_groups` (led by rank 0 too).
-/// Used where the expression that is computed is fixed but the way down is not.
+/// Allreduce as a reduction along `job.groups` to rank 0 and a broadcast along other groups, `down_groups`
+/// (led by rank 0 too). Used where the expression that is computed is fixed but the way down is not.
 pub async fn two_trees<E: Endpoint>(
     job: &Job<'_, E>,
     down_groups: &[Group],

@@ -1,22 +1,23 @@
-//! Alltoall, Alltoallv, Alltoallw: what the ranks below a member of the topmost group send is gathered there, each pair of
-//! members exchanges one message, and what came is scattered. With nodes below the topmost group: one message for each pair
-//! of nodes.
+//! Alltoall, Alltoallv, Alltoallw: what the ranks below a member of the topmost group send is gathered there,
+//! each pair of members exchanges one message, and what came is scattered. With nodes below the topmost
+//! group: one message for each pair of nodes.
 //!
-//! A rank hands in all its blocks, ordered by the member that they go to, so a leader sends runs of them as they are. Only what
-//! comes has to be put together anew, by receiver. Where lengths differ, every rank first tells its leaders the lengths of what it sends and
-//! of what it receives.
+//! A rank hands in all its blocks, ordered by the member that they go to, so a leader sends runs of them as
+//! they are. Only what comes has to be put together anew, by receiver. Where lengths differ, every rank first
+//! tells its leaders the lengths of what it sends and of what it receives.
 //!
-//! For long blocks every byte's extra way through the leaders costs more than the messages that it saves. Then ranks
-//! exchange blocks pairwise ([`spread`]), in an order in which the messages that a rank has under way go to
-//! different members' ranks. [`crate::select::cost`] tells from the shape which it is.
+//! For long blocks every byte's extra way through the leaders costs more than the messages that it saves.
+//! Then ranks exchange blocks pairwise ([`spread`]), in an order in which the messages that a rank has under
+//! way go to different members' ranks. [`crate::select::cost`] tells from the shape which it is.
 //!
-//! Cost, with P ranks, of which L below a leader, and H members on top: at each level below, twice one message for each
-//! member that is no leader, with the P blocks of each rank below it (with different lengths 16 P bytes of them per
-//! rank below, in one message more); on top H − 1 messages per member, with the L · L blocks between two of them. `spread`: P − 1
-//! messages per rank, one block each.
+//! Cost, with P ranks, of which L below a leader, and H members on top: at each level below, twice one
+//! message for each member that is no leader, with the P blocks of each rank below it (with different lengths
+//! 16 P bytes of them per rank below, in one message more); on top H − 1 messages per member, with the L · L
+//! blocks between two of them. `spread`: P − 1 messages per rank, one block each.
 //! Memory: at a leader twice the blocks below it.
-//! Source: Träff, Rougier: MPI collectives and datatypes for hierarchical all-to-all communication, EuroMPI/ASIA 2014; Kumar et al.:
-//! Optimization of all-to-all communication on the Blue Gene/L, ICPP 2008, for spreading.
+//! Source: Träff, Rougier: MPI collectives and datatypes for hierarchical all-to-all communication,
+//! EuroMPI/ASIA 2014; Kumar et al.: Optimization of all-to-all communication on the Blue Gene/L, ICPP 2008,
+//! for spreading.
 
 use super::inside;
 use super::parts::{Parts, led, split};
@@ -33,9 +34,9 @@ use std::ops::Range;
 /// Messages that a rank has under way at a time, each way.
 const POSTS: usize = 8;
 
-/// Sends block i of `out` to rank i, and receives block i of `into` from there, through leaders. `out` is none where the blocks to
-/// send lie in `into`. `job.groups` are led by the lowest ranks; `parts`: of the joined kind. `equal`: the length of all blocks,
-/// where they have the same one.
+/// Sends block i of `out` to rank i, and receives block i of `into` from there, through leaders. `out` is
+/// none where the blocks to send lie in `into`. `job.groups` are led by the lowest ranks; `parts`: of the
+/// joined kind. `equal`: the length of all blocks, where they have the same one.
 pub async fn alltoall<E: Endpoint, O: Blocks, I: Blocks>(
     job: &Job<'_, E>,
     parts: &Parts,
@@ -255,9 +256,10 @@ impl<E: Endpoint> Blocks for Columns<'_, E> {
     }
 }
 
-/// Sends block i of `out` to rank i, and receives block i of `into` from there, each with a message of its own, in an order
-/// that takes a rank of every member of the topmost group in turn; but within a node through its shared memory. `out` is none where the blocks
-/// to send lie in `into`; `equal`: the length of all blocks, where they have the same one.
+/// Sends block i of `out` to rank i, and receives block i of `into` from there, each with a message of its
+/// own, in an order that takes a rank of every member of the topmost group in turn; but within a node through
+/// its shared memory. `out` is none where the blocks to send lie in `into`; `equal`: the length of all
+/// blocks, where they have the same one.
 pub async fn spread<E: Endpoint, O: Blocks, I: Blocks>(
     job: &Job<'_, E>,
     parts: &Parts,

@@ -1,4 +1,5 @@
-//! Barrier: members arrive group by group on the way up, the topmost group meets, and everybody is released on the way down.
+//! Barrier: members arrive group by group on the way up, the topmost group meets, and everybody is released
+//! on the way down.
 
 use super::{Job, phase};
 use crate::algo::barrier::dissemination::dissemination;

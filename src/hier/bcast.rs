@@ -47,7 +47,8 @@ pub(super) async fn down<E: Endpoint>(
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
             && let Some(turn) = node.open(lane, data.bytes().len()).await?
         {
-            // Where one of several lanes fails, the others end, and nobody waits for those who read the caller's memory.
+            // Where one of several lanes fails, the others end, and nobody waits for those who read the
+            // caller's memory.
             let alone = segments(total, job.segment) == 1;
             let zero_copy = if alone { node.zero_copy().bcast } else { usize::MAX };
             // What is reduced has no gaps, where there is shared memory for it.

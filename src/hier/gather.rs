@@ -1,21 +1,24 @@
-//! Gather, Gatherv: from the lowest group up. A leader collects the blocks of the ranks below it and sends them on in one
-//! message, so between groups of a level there is one message for each group, whatever the number of processes in it.
+//! Gather, Gatherv: from the lowest group up. A leader collects the blocks of the ranks below it and sends
+//! them on in one message, so between groups of a level there is one message for each group, whatever the
+//! number of processes in it.
 //!
-//! The root leads every group it is in: what a group's leader sends lies in the root's buffer at once where its ranks follow
-//! each other there; no rank has an extra hop. Leaders keep blocks by ascending rank ([`super::parts`]), so any placement
-//! will do. Where only the root knows the lengths (Gatherv), every member first tells its leader those of the ranks below
-//! it, unless that is the root.
+//! The root leads every group it is in: what a group's leader sends lies in the root's buffer at once where
+//! its ranks follow each other there; no rank has an extra hop. Leaders keep blocks by ascending rank
+//! ([`super::parts`]), so any placement will do. Where only the root knows the lengths (Gatherv), every
+//! member first tells its leader those of the ranks below it, unless that is the root.
 //!
-//! A large operation is cut into runs of ranks, [`lanes`](super::lanes::lanes) of which are under way at a time: a segment has whole blocks, which
-//! keep their places, and bounds the memory of leaders and the messages that the root has not asked for yet.
+//! A large operation is cut into runs of ranks, [`lanes`](super::lanes::lanes) of which are under way at a
+//! time: a segment has whole blocks, which keep their places, and bounds the memory of leaders and the
+//! messages that the root has not asked for yet.
 //!
-//! Cost, of a segment, at each level: linear: one message for each member that is no leader and has data below it, with the
-//! blocks of the ranks below it; k-nomial: as many messages, the blocks of the group's member number m (from the leader) as
-//! many times as m has non-zero digits in base k; within a node that shares memory none. Announcements: a message of 8 bytes per rank below for each member that is no
-//! leader, where that is not the root's group; k-nomial tells totals itself (see [`crate::algo::gather::knomial`]).
-//! Memory: at a leader the blocks below it.
-//! Source: Träff: Hierarchical gather/scatter algorithms with graceful degradation, IPDPS 2004; Kurnosov 2023 (coll/tcl)
-//! for the levels; segments of whole blocks are ours.
+//! Cost, of a segment, at each level: linear: one message for each member that is no leader and has data
+//! below it, with the blocks of the ranks below it; k-nomial: as many messages, the blocks of the group's
+//! member number m (from the leader) as many times as m has non-zero digits in base k; within a node that
+//! shares memory none. Announcements: a message of 8 bytes per rank below for each member that is no leader,
+//! where that is not the root's group; k-nomial tells totals itself (see [`crate::algo::gather::knomial`]).
+//! Memory: at a leader the blocks below it. Source: Träff: Hierarchical gather/scatter algorithms with
+//! graceful degradation, IPDPS 2004; Kurnosov 2023 (coll/tcl) for the levels; segments of whole blocks are
+//! ours.
 
 pub use super::rooted::{Choose, Tree};
 
@@ -29,8 +32,9 @@ use crate::pattern::lengths::Lengths;
 use crate::shm::op as shm;
 use crate::topo::Group;
 
-/// Gathers everybody's block at `root`. `job.groups` and `parts` are those of the root; `equal`: the length of all blocks, where they
-/// have the same one, which all know then. Segments (`job.segment`, in bytes) only with that.
+/// Gathers everybody's block at `root`. `job.groups` and `parts` are those of the root; `equal`: the length
+/// of all blocks, where they have the same one, which all know then. Segments (`job.segment`, in bytes) only
+/// with that.
 pub async fn gather<E: Endpoint, S: Stream, B: Blocks>(
     job: &Job<'_, E>,
     parts: &Parts,
@@ -46,7 +50,8 @@ pub async fn gather<E: Endpoint, S: Stream, B: Blocks>(
     rooted(job, parts, choose, Way::Up, (equal, &told), role).await
 }
 
-/// Tells the lengths of blocks up to those that the root hears from; returns those of the ranks that the caller stands for.
+/// Tells the lengths of blocks up to those that the root hears from; returns those of the ranks that the
+/// caller stands for.
 async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, own: usize, root: Rank) -> Result<Vec<usize>> {
     let whole = 0..job.ep.size() as usize;
     let mut lens = vec![own; parts.own().len()];
@@ -84,8 +89,8 @@ async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, own: usize, root
     Ok(lens)
 }
 
-/// The same within a node through shared memory, if the group has any: the leader gets everybody's length, in the order of the members, the
-/// others nothing.
+/// The same within a node through shared memory, if the group has any: the leader gets everybody's length, in
+/// the order of the members, the others nothing.
 async fn announce_in_node<E: Endpoint>(job: &Job<'_, E>, group: &Group, own: usize) -> Result<Option<Vec<usize>>> {
     let Some(node) = job.shared(group) else { return Ok(None) };
     let message = numbers(job.ep, [own])?;

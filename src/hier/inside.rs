@@ -93,9 +93,10 @@ impl<'a> Inside<'a> {
     }
 }
 
-/// Gathers everybody's block at `root`: from the ranks of its node through shared memory, where that has some, from each other one with a message
-/// of its own, `posts` of which are under way at a time. `job.groups` are those of the root; `stage`: all ranks; `equal`: the length of all
-/// blocks, where they have the same one.
+/// Gathers everybody's block at `root`: from the ranks of its node through shared memory, where that has
+/// some, from each other one with a message of its own, `posts` of which are under way at a time.
+/// `job.groups` are those of the root; `stage`: all ranks; `equal`: the length of all blocks, where they have
+/// the same one.
 pub async fn gather<E: Endpoint, S: Stream, B: Blocks>(
     job: &Job<'_, E>,
     stage: &Stage<'_, E>,
@@ -157,9 +158,9 @@ async fn opened<'a, E: Endpoint>(job: &Job<'a, E>, root: Rank, lines: bool) -> R
     Ok(turn.map(|turn| (inside, turn)))
 }
 
-/// Exchanges blocks with all members of `stage`, `ranks` in its order: within the node through shared memory, where it has some, beside
-/// messages, `posts` of them at a time each way. `out` is none where the blocks to send lie in `into`; `equal`: the length of all blocks, where
-/// they have the same one.
+/// Exchanges blocks with all members of `stage`, `ranks` in its order: within the node through shared memory,
+/// where it has some, beside messages, `posts` of them at a time each way. `out` is none where the blocks to
+/// send lie in `into`; `equal`: the length of all blocks, where they have the same one.
 pub(super) async fn exchange<E: Endpoint, O: Blocks, I: Blocks>(
     job: &Job<'_, E>,
     stage: &Stage<'_, E>,

@@ -1,8 +1,8 @@
 //! Segments in flight.
 //!
-//! Lane i of w handles segments i, i + w, i + 2w, … one after the other, each through all levels, with tags of its own. So a
-//! lane is an ordinary unsegmented operation, lanes need no order among them, and at most w segments (and their
-//! temporary buffers) are about at a time.
+//! Lane i of w handles segments i, i + w, i + 2w, … one after the other, each through all levels, with tags
+//! of its own. So a lane is an ordinary unsegmented operation, lanes need no order among them, and at most w
+//! segments (and their temporary buffers) are about at a time.
 
 use crate::endpoint::Result;
 use std::future::poll_fn;
@@ -15,7 +15,8 @@ pub fn segments(total: usize, segment: usize) -> usize {
     total.div_ceil(segment.max(1)).max(1)
 }
 
-/// Runs `work(lane, units)` for every segment of `total` units, `window` at a time. Ends with the first error.
+/// Runs `work(lane, units)` for every segment of `total` units, `window` at a time. Ends with the first
+/// error.
 pub async fn lanes<W, F>(total: usize, segment: usize, window: u8, work: W) -> Result<()>
 where
     W: Fn(u8, Range<usize>) -> F,

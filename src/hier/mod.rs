@@ -1,14 +1,15 @@
 //! Operations on a whole communicator: the level algorithms composed along the hierarchy of groups.
 //!
-//! A process takes part in the groups of [`Job::groups`], bottom to top: it leads all of them but perhaps the last. On the
-//! way up it runs them in that order, on the way down in reverse. Two processes are both members of exactly one group,
-//! so a phase needs one tag for all levels.
+//! A process takes part in the groups of [`Job::groups`], bottom to top: it leads all of them but perhaps the
+//! last. On the way up it runs them in that order, on the way down in reverse. Two processes are both members
+//! of exactly one group, so a phase needs one tag for all levels.
 //!
-//! Large messages are cut into segments, and [`lanes`](lanes::lanes) of them run at the same time, each through all levels
-//! on its own: while one segment is between the switches, others are inside the nodes.
+//! Large messages are cut into segments, and [`lanes`](lanes::lanes) of them run at the same time, each
+//! through all levels on its own: while one segment is between the switches, others are inside the nodes.
 //!
-//! The processes of a node work through shared memory, where they have some ([`Job::node`]) and the parameters do not name another
-//! algorithm for them. Each node knows for itself whether it has: segments, lanes and tags are the same on all nodes.
+//! The processes of a node work through shared memory, where they have some ([`Job::node`]) and the
+//! parameters do not name another algorithm for them. Each node knows for itself whether it has: segments,
+//! lanes and tags are the same on all nodes.
 #![forbid(unsafe_code)]
 
 pub mod allgather;
@@ -62,17 +63,19 @@ pub struct Job<'a, E> {
     pub window: u8,
     /// Whether operands may be exchanged (true where nothing is combined).
     pub commutative: bool,
-    /// Whether all ranks cut the units alike (false: a user-defined operation, whose elements may differ in size).
+    /// Whether all ranks cut the units alike (false: a user-defined operation, whose elements may differ in
+    /// size).
     pub divisible: bool,
     /// Whether the processes take turns on the cores ([`crate::topo::Shape`]).
     pub crowded: bool,
-    /// The caller's node, where its processes share memory: all of them or none. The groups then hold all of its ranks in one, without
-    /// levels inside the node.
+    /// The caller's node, where its processes share memory: all of them or none. The groups then hold all of
+    /// its ranks in one, without levels inside the node.
     pub node: Option<Node<'a>>,
 }
 
 impl<'a, E: Endpoint> Job<'a, E> {
-    /// The shared memory of a group, if it is that of all processes of a node, and they have some. All members of the group find the same.
+    /// The shared memory of a group, if it is that of all processes of a node, and they have some. All
+    /// members of the group find the same.
     fn shared(&self, group: &Group) -> Option<Node<'a>> {
         self.node.filter(|node| group.level == Level::Node && group.members.len() == node.size())
     }

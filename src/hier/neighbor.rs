@@ -1,4 +1,5 @@
-//! Neighbourhood operations: the edges within a node through its shared memory, the others by messages, at the same time.
+//! Neighbourhood operations: the edges within a node through its shared memory, the others by messages, at
+//! the same time.
 
 use crate::endpoint::Result;
 use crate::shm::node::Node;
@@ -7,8 +8,8 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-/// Runs `within`, the edges within the caller's node, where that has shared memory for them, and `messages` for the others; else
-/// `messages` for all, which it is told by `false`.
+/// Runs `within`, the edges within the caller's node, where that has shared memory for them, and `messages`
+/// for the others; else `messages` for all, which it is told by `false`.
 pub async fn neighbor<'n>(
     node: Option<Node<'n>>,
     within: impl AsyncFnOnce(Turn<'n>) -> Result<()>,

@@ -1,7 +1,7 @@
 //! Whose data the members of a group stand for: what compositions need that move a block for each process.
 //!
-//! A member of a group of leaders stands for all ranks below it. What it holds of them is kept by ascending rank, whatever
-//! the placement: that order is known to those who do not see how another node is divided.
+//! A member of a group of leaders stands for all ranks below it. What it holds of them is kept by ascending
+//! rank, whatever the placement: that order is known to those who do not see how another node is divided.
 
 use super::Job;
 use crate::endpoint::Rank;
@@ -33,8 +33,8 @@ impl Parts {
         Parts::new(hierarchy, groups, me, Some(root))
     }
 
-    /// For operations in which the members of the topmost group exchange data: of the groups below that, and of the
-    /// topmost one apart.
+    /// For operations in which the members of the topmost group exchange data: of the groups below that, and
+    /// of the topmost one apart.
     pub fn joined(hierarchy: &Hierarchy, groups: &[Group], me: Rank) -> Parts {
         let below = groups.iter().position(|group| group.top).unwrap_or(groups.len());
         let mut parts = Parts::new(hierarchy, &groups[..below], me, None);
@@ -84,7 +84,8 @@ impl Parts {
         &self.across
     }
 
-    /// The lowest ranks of all nodes, in the order of [`Hierarchy::leaders_across`]; empty where there is none.
+    /// The lowest ranks of all nodes, in the order of [`Hierarchy::leaders_across`]; empty where there is
+    /// none.
     pub fn leaders(&self) -> &[Rank] {
         &self.leaders
     }

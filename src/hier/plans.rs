@@ -24,7 +24,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whom the members of the groups stand for: of a rooted operation where there is a root, else of a joined one.
+    /// Whom the members of the groups stand for: of a rooted operation where there is a root, else of a
+    /// joined one.
     pub fn parts(&self) -> &Parts {
         self.parts.get_or_init(|| match self.root {
             Some(root) => Parts::rooted(&self.hierarchy, &self.groups, self.hierarchy.rank(), root),
@@ -38,7 +39,8 @@ impl Plan {
 pub enum Along {
     /// Those of its parameters.
     All,
-    /// The same, but the caller's node is one group, whatever is inside (what is above does not depend on it).
+    /// The same, but the caller's node is one group, whatever is inside (what is above does not depend on
+    /// it).
     FromNodeUp,
     /// The node only.
     Node,
@@ -74,7 +76,8 @@ impl Default for Plans {
 }
 
 impl Plans {
-    /// The plan of an operation whose parameters say `levels`: always the same ones in a communicator. `ordered`: groups of consecutive ranks only.
+    /// The plan of an operation whose parameters say `levels`: always the same ones in a communicator.
+    /// `ordered`: groups of consecutive ranks only.
     pub fn last(
         &self,
         place: &Placement,
@@ -136,7 +139,8 @@ mod tests {
         Placement::new(me, hosts, vec![vec![0], vec![1], vec![0], vec![1]], local, hw)
     }
 
-    /// Whatever was asked before: each plan is the one that is asked for, and the same one if it is asked for again.
+    /// Whatever was asked before: each plan is the one that is asked for, and the same one if it is asked for
+    /// again.
     #[test]
     fn no_plan_stands_in_for_another() {
         let roots = || [None].into_iter().chain((0..16).map(Some));

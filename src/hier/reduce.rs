@@ -1,8 +1,9 @@
 //! Reduce: from the lowest group up, each level by its own algorithm; within a node through shared memory.
 //!
-//! The root leads every group it is in, so the result is made where it is wanted. Where the operation does not commute,
-//! the caller passes groups of consecutive ranks (`Hierarchy` built with `ordered`), and every algorithm used keeps the order.
-//! Source: Kurnosov 2023 (coll/tcl); the root as leader, any operation and segments on all levels at once are ours.
+//! The root leads every group it is in, so the result is made where it is wanted. Where the operation does
+//! not commute, the caller passes groups of consecutive ranks (`Hierarchy` built with `ordered`), and every
+//! algorithm used keeps the order. Source: Kurnosov 2023 (coll/tcl); the root as leader, any operation and
+//! segments on all levels at once are ours.
 
 use super::{Job, lanes::lanes, phase};
 use crate::algo::reduce::{
@@ -13,8 +14,8 @@ use crate::select::{Reduce, Setting, Spec};
 use crate::shm::op as shm;
 use crate::topo::Group;
 
-/// Reduces everybody's `input` into `target`, which only the root has. Units are elements; `job.groups` are led by the root.
-/// Input in place: `input` is an owned value in `target` itself.
+/// Reduces everybody's `input` into `target`, which only the root has. Units are elements; `job.groups` are
+/// led by the root. Input in place: `input` is an owned value in `target` itself.
 pub async fn reduce<E: Endpoint>(
     job: &Job<'_, E>,
     spec: &Spec<Reduce>,

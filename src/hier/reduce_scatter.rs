@@ -1,15 +1,15 @@
-//! Reduce_scatter, Reduce_scatter_block: a reduction to the leaders below the topmost group, a reduce-scatter among its members,
-//! in which each gets what the ranks below it want, and a scatter down.
+//! Reduce_scatter, Reduce_scatter_block: a reduction to the leaders below the topmost group, a reduce-scatter
+//! among its members, in which each gets what the ranks below it want, and a scatter down.
 //!
-//! Where the blocks of the ranks below a member do not follow each other, leaders first put the vector in that order. An
-//! operation that does not commute comes with groups of consecutive ranks (or with one group of all): then nothing is moved
-//! and every algorithm keeps the order.
+//! Where the blocks of the ranks below a member do not follow each other, leaders first put the vector in
+//! that order. An operation that does not commute comes with groups of consecutive ranks (or with one group
+//! of all): then nothing is moved and every algorithm keeps the order.
 //!
-//! Cost, of n units: at each level below the topmost what a reduction of n units costs (n for each member that is no leader), and one
-//! message for each member that is no leader, with the blocks of the ranks below it; on top what the algorithm costs, with blocks for
-//! each member: n − (its own block) sent by each, whatever the number of ranks below it.
-//! Memory: at a leader two vectors, one more where ranks do not follow each other, and what the algorithms need.
-//! Requirements: none.
+//! Cost, of n units: at each level below the topmost what a reduction of n units costs (n for each member
+//! that is no leader), and one message for each member that is no leader, with the blocks of the ranks below
+//! it; on top what the algorithm costs, with blocks for each member: n − (its own block) sent by each,
+//! whatever the number of ranks below it. Memory: at a leader two vectors, one more where ranks do not follow
+//! each other, and what the algorithms need. Requirements: none.
 //! Source: Kurnosov 2023 (coll/tcl) for the levels; the reduce-scatter on top is ours.
 
 use super::parts::{Parts, led, split};
@@ -35,7 +35,8 @@ pub enum Halves {
     Pairwise,
     /// [`crate::algo::reduce_scatter::reduce_scatterv`], binary
     ReduceScatterv,
-    /// [`crate::algo::reduce_scatter::recursive_halving`]; [`Halves::Pairwise`] where operands must not be exchanged
+    /// [`crate::algo::reduce_scatter::recursive_halving`]; [`Halves::Pairwise`] where operands must not be
+    /// exchanged
     RecursiveHalving,
     /// [`crate::algo::reduce_scatter::ring`]; [`Halves::Pairwise`] where operands must not be exchanged
     Ring,
@@ -64,8 +65,9 @@ pub struct Specs<'a, F, X> {
     pub trees: &'a F,
 }
 
-/// Combines all ranks' `mine`, and leaves the own block of the result in `target`. `lengths`: of all ranks' blocks, in units. In place,
-/// `target` lies at the beginning of `mine`. `job.groups` are led by the lowest ranks; `parts`: of the joined kind.
+/// Combines all ranks' `mine`, and leaves the own block of the result in `target`. `lengths`: of all ranks'
+/// blocks, in units. In place, `target` lies at the beginning of `mine`. `job.groups` are led by the lowest
+/// ranks; `parts`: of the joined kind.
 pub async fn reduce_scatter<E, F, X>(
     job: &Job<'_, E>,
     parts: &Parts,

@@ -1,8 +1,10 @@
-//! The way of blocks between all ranks and a root, along the groups: up, to be gathered, or down, to be scattered.
+//! The way of blocks between all ranks and a root, along the groups: up, to be gathered, or down, to be
+//! scattered.
 //!
-//! It is what gather and scatter share, and what compositions use that gather at leaders or scatter from them. Leaders keep the blocks of the
-//! ranks below them by ascending rank ([`super::parts`]), so any placement will do. The processes of a node hand their blocks to its leader, or
-//! take them from there, through shared memory, where it has some: which member knows which lengths is the same as with messages.
+//! It is what gather and scatter share, and what compositions use that gather at leaders or scatter from
+//! them. Leaders keep the blocks of the ranks below them by ascending rank ([`super::parts`]), so any
+//! placement will do. The processes of a node hand their blocks to its leader, or take them from there,
+//! through shared memory, where it has some: which member knows which lengths is the same as with messages.
 
 use super::inside::Bytes;
 use super::lanes::{lanes, segments};
@@ -30,8 +32,8 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// The built-in choice. Within a node a leader takes messages faster than a tree passes them on; between many leaders, short
-    /// blocks gain from few steps.
+    /// The built-in choice. Within a node a leader takes messages faster than a tree passes them on; between
+    /// many leaders, short blocks gain from few steps.
     pub fn auto(facts: &Facts) -> Tree {
         match facts.members {
             9.. if facts.level > Level::Node && facts.bytes <= 64 << 10 => Tree::Knomial(4),
@@ -57,9 +59,9 @@ pub(super) enum Way {
     Down,
 }
 
-/// All of a gather or a scatter but its announcements. `equal`: the length of all blocks, where they have the same one, which all know then;
-/// else `told`: those of the ranks that the caller stands for, unless it is the root. A large operation with equal lengths is cut into runs of
-/// ranks.
+/// All of a gather or a scatter but its announcements. `equal`: the length of all blocks, where they have the
+/// same one, which all know then; else `told`: those of the ranks that the caller stands for, unless it is
+/// the root. A large operation with equal lengths is cut into runs of ranks.
 pub(super) async fn rooted<E: Endpoint, S: Stream, B: Blocks>(
     job: &Job<'_, E>,
     parts: &Parts,
@@ -114,8 +116,8 @@ pub(super) struct Walk<'j, 'a, E, F> {
     pub range: Range<usize>,
     /// The length of each rank's block, where all ranks know them.
     pub known: Option<&'j Known<'j>>,
-    /// Whether nothing else of the operation is under way meanwhile: where one of several lanes fails, the others end, and nobody waits for those
-    /// who read the caller's memory.
+    /// Whether nothing else of the operation is under way meanwhile: where one of several lanes fails, the
+    /// others end, and nobody waits for those who read the caller's memory.
     pub alone: bool,
 }
 
@@ -131,7 +133,8 @@ impl<'j, 'a, E: Endpoint, F: Choose> Walk<'j, 'a, E, F> {
         Walk { job, parts, choose, way, lane: 0, range: 0..job.ep.size() as usize, known, alone: true }
     }
 
-    /// Collects, or hands out, along `groups`, which the caller leads, what `members` says: the blocks of each member of a group in `all`.
+    /// Collects, or hands out, along `groups`, which the caller leads, what `members` says: the blocks of
+    /// each member of a group in `all`.
     pub async fn lead<'m, S: Stream, B: Blocks>(
         &self,
         groups: &'a [Group],
@@ -151,7 +154,8 @@ impl<'j, 'a, E: Endpoint, F: Choose> Walk<'j, 'a, E, F> {
         Ok(())
     }
 
-    /// Hands `own`, the blocks below the caller, to the leader of the last of its groups, or takes them from there, if it does not lead that.
+    /// Hands `own`, the blocks below the caller, to the leader of the last of its groups, or takes them from
+    /// there, if it does not lead that.
     pub async fn follow<S: Stream>(&self, last: &'a [Group], own: &S) -> Result<()> {
         let Some(group) = last.first() else { return Ok(()) };
         let role: Role<'_, S, Packed<'_, E>> = Role::Other { own };

@@ -1,18 +1,19 @@
-//! Scan, Exscan: totals go up to the leaders below the topmost group, its members find what comes before each of them, and that goes
-//! down.
+//! Scan, Exscan: totals go up to the leaders below the topmost group, its members find what comes before each
+//! of them, and that goes down.
 //!
-//! Groups must be of consecutive ranks (a hierarchy built with `ordered`; where the placement is another one, that is one group of all
-//! ranks in rank order). Large vectors are cut into segments, [`lanes`] of which are under way at a time.
+//! Groups must be of consecutive ranks (a hierarchy built with `ordered`; where the placement is another one,
+//! that is one group of all ranks in rank order). Large vectors are cut into segments, [`lanes`] of which are
+//! under way at a time.
 //!
-//! Within a node that shares memory the total is a reduction to the leader, and what each has before it an exclusive scan, in which what comes
-//! before the node counts as a part of the leader's own.
+//! Within a node that shares memory the total is a reduction to the leader, and what each has before it an
+//! exclusive scan, in which what comes before the node counts as a part of the leader's own.
 //!
-//! Cost, of n units: at each level below the topmost one message up and one down for each member that is no leader, n units each;
-//! on top what an exclusive scan costs: recursive doubling ⌈log₂ h⌉ steps among h members; linear h − 1 steps and messages.
-//! Memory, of a segment: a vector for each child in the trees and up to six.
-//! Requirements: none; order is kept.
-//! Source: Sanders, Träff: Parallel prefix (scan) algorithms for MPI, EuroPVM/MPI 2006, for nodes of several processes; more levels
-//! are ours.
+//! Cost, of n units: at each level below the topmost one message up and one down for each member that is no
+//! leader, n units each; on top what an exclusive scan costs: recursive doubling ⌈log₂ h⌉ steps among h
+//! members; linear h − 1 steps and messages. Memory, of a segment: a vector for each child in the trees and
+//! up to six. Requirements: none; order is kept.
+//! Source: Sanders, Träff: Parallel prefix (scan) algorithms for MPI, EuroPVM/MPI 2006, for nodes of several
+//! processes; more levels are ours.
 
 use super::parts::split;
 use super::{Job, lanes::lanes, phase};
@@ -39,8 +40,9 @@ impl Prefix {
     }
 }
 
-/// Leaves in `target` the combination of the `mine` of this and all lower ranks, or only of the lower ones (rank 0: its target as it
-/// is). In place, `mine` is `target`. `radix`: of the trees below the topmost group.
+/// Leaves in `target` the combination of the `mine` of this and all lower ranks, or only of the lower ones
+/// (rank 0: its target as it is). In place, `mine` is `target`. `radix`: of the trees below the topmost
+/// group.
 pub async fn scan<E: Endpoint>(
     job: &Job<'_, E>,
     choose: &(impl Fn(&Facts) -> Prefix + Sync),
@@ -140,7 +142,8 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
         Ok((sum, Risen::Tree(state)))
     }
 
-    /// The way down within a node: what comes `before` the node counts as a part of the leader's own, which is the first one.
+    /// The way down within a node: what comes `before` the node counts as a part of the leader's own, which
+    /// is the first one.
     async fn sink_in_node(
         &self,
         group: &Group,

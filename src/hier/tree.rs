@@ -4,8 +4,8 @@ use crate::endpoint::Rank;
 use crate::shm::op::tree::{Rung, Tree};
 use crate::topo::{Group, Level};
 
-/// The tree that the caller's groups up to its node make: `groups`, led by `root` where that is on the node, among the ranks `local` of the node,
-/// ascending. `None`: the groups are not of these ranks.
+/// The tree that the caller's groups up to its node make: `groups`, led by `root` where that is on the node,
+/// among the ranks `local` of the node, ascending. `None`: the groups are not of these ranks.
 pub fn tree(groups: &[Group], local: &[Rank], root: Option<Rank>) -> Option<Tree> {
     let member = |rank: &Rank| local.binary_search(rank).ok();
     let within = groups.iter().take_while(|group| group.level <= Level::Node);

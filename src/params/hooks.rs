@@ -1,4 +1,5 @@
-//! Settings for tests, which are no parameters: environment variables `COLL_RUST_TEST_<NAME>`. A test gives all ranks the same.
+//! Settings for tests, which are no parameters: environment variables `COLL_RUST_TEST_<NAME>`. A test gives
+//! all ranks the same.
 
 use super::Config;
 use super::values::{integer, within};

@@ -1,4 +1,5 @@
-//! The parameters: one table ([`TABLE`]), from which registration, `ompi_info`, parsing, checks, the docs and the tests are made.
+//! The parameters: one table ([`TABLE`]), from which registration, `ompi_info`, parsing, checks, the docs and
+//! the tests are made.
 #![forbid(unsafe_code)]
 
 mod hooks;
@@ -24,7 +25,8 @@ use crate::topo::LevelSpec;
 /// Prefix of every parameter's full name.
 pub const PREFIX: &str = "coll_rust_";
 
-/// No message is longer than this, if no parameter says otherwise: the longest that every transport below is known to carry whole.
+/// No message is longer than this, if no parameter says otherwise: the longest that every transport below is
+/// known to carry whole.
 const MAX_MESSAGE: usize = 256 << 20;
 
 /// What the user asked to be shown.
@@ -296,8 +298,8 @@ impl<'a> From<&'a str> for Value<'a> {
     }
 }
 
-/// Parses values in the order of [`TABLE`]. The error is one message that names the parameter, its value, where it was set, and what is
-/// accepted.
+/// Parses values in the order of [`TABLE`]. The error is one message that names the parameter, its value,
+/// where it was set, and what is accepted.
 pub fn parse<'a, V: Into<Value<'a>>>(values: impl IntoIterator<Item = V>) -> Result<Config, String> {
     let mut config = Config::default();
     for (param, value) in TABLE.iter().zip(values) {

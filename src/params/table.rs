@@ -1,4 +1,5 @@
-//! The table: in one file, though a long one, since it is nothing but a row for each parameter, in the order in which they are printed.
+//! The table: in one file, though a long one, since it is nothing but a row for each parameter, in the order
+//! in which they are printed.
 
 use super::Config;
 use super::values::{Kind, backing, boolean, integer, op_levels, report, size, stores, wait, within, zero_copy};

@@ -162,7 +162,8 @@ fn the_documentation_is_up_to_date() {
     );
 }
 
-/// Every key of the ready files is a parameter with a value that it accepts (or one of the few Open MPI keys named here).
+/// Every key of the ready files is a parameter with a value that it accepts (or one of the few Open MPI keys
+/// named here).
 #[test]
 fn the_ready_files_hold_good_values() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/mca-params");

@@ -13,8 +13,8 @@ pub fn from_environment(variable: &str) -> Option<&str> {
     variable.strip_prefix(ENVIRONMENT)
 }
 
-/// Says of every setting that it is of no parameter of this component, where its name says that it should be one. `settings`: each
-/// name with where it was set. One line for each; none where all are known.
+/// Says of every setting that it is of no parameter of this component, where its name says that it should be
+/// one. `settings`: each name with where it was set. One line for each; none where all are known.
 pub fn unknown_names(settings: impl IntoIterator<Item = (String, String)>) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     for (name, place) in settings {

@@ -27,7 +27,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The number that stands for a value in Open MPI's storage; `None` for text, and for what is no value of the kind.
+    /// The number that stands for a value in Open MPI's storage; `None` for text, and for what is no value of
+    /// the kind.
     pub fn number(self, text: &str) -> Option<i64> {
         match (self, text.trim()) {
             (Kind::Int { auto: true } | Kind::Size { auto: true }, "auto") => Some(-1),

@@ -1,10 +1,11 @@
 //! Reduction in rank order with any root and no extra hop.
 //!
-//! Members are merged in *blocks* of radix^i consecutive members. A block's *owner* holds its value: the root where the
-//! root is in the block, else the block's first member. At step i the sub-blocks of a block of radix^(i+1) send their
-//! values to that block's owner, which folds them from left to right. So the expression that is computed depends on
-//! size and radix only, not on the root (which only moves where it is computed), and the root ends with the result after
-//! ⌈log_radix size⌉ steps. With root 0 this is the k-nomial tree.
+//! Members are merged in *blocks* of radix^i consecutive members. A block's *owner* holds its value: the root
+//! where the root is in the block, else the block's first member. At step i the sub-blocks of a block of
+//! radix^(i+1) send their values to that block's owner, which folds them from left to right. So the
+//! expression that is computed depends on size and radix only, not on the root (which only moves where it is
+//! computed), and the root ends with the result after ⌈log_radix size⌉ steps. With root 0 this is the
+//! k-nomial tree.
 
 /// What one member does at one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

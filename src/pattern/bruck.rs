@@ -1,8 +1,9 @@
 //! Bruck's exchange of all with all, of any radix.
 //!
-//! A member numbers its slots by distance: at the start slot j holds what goes j members further. Write j in base k;
-//! for each digit the slots where it is d ≠ 0 move d · weight members on, so slot j ends after all digits with what
-//! came from j members before. (Bruck et al.: Efficient algorithms for all-to-all communications, IEEE TPDS 1997.)
+//! A member numbers its slots by distance: at the start slot j holds what goes j members further. Write j in
+//! base k; for each digit the slots where it is d ≠ 0 move d · weight members on, so slot j ends after all
+//! digits with what came from j members before. (Bruck et al.: Efficient algorithms for all-to-all
+//! communications, IEEE TPDS 1997.)
 
 /// One message of an exchange: all slots whose digit of this weight is `digit` move `distance()` members on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! Who hands what to whom where the blocks between two nodes travel together.
 //!
-//! Of each two nodes with enough edges between them, each has a *leader*: one of its members that have edges there, another one for each
-//! other node, as far as there are others. The blocks from one node to the other are a *bundle*: by sender, of each by receiver. Senders hand
-//! theirs to the leader of their node, it sends the bundle to the leader of the other one, which hands to each receiver what is for it.
+//! Of each two nodes with enough edges between them, each has a *leader*: one of its members that have edges
+//! there, another one for each other node, as far as there are others. The blocks from one node to the other
+//! are a *bundle*: by sender, of each by receiver. Senders hand theirs to the leader of their node, it sends
+//! the bundle to the leader of the other one, which hands to each receiver what is for it.
 //!
-//! Every member finds its part from the neighbourhoods of the members of its own node: all edges of the two nodes have an end there.
+//! Every member finds its part from the neighbourhoods of the members of its own node: all edges of the two
+//! nodes have an end there.
 
 use super::neighborhood::Neighbors;
 use std::collections::BTreeMap;
@@ -57,9 +59,10 @@ pub struct Bundles {
 type Edges = Vec<(usize, usize, usize)>;
 
 impl Bundles {
-    /// The part of member `me`. `local`: the neighbourhoods of all members of its node that have any, ascending. `node`: the number of a
-    /// member's node, the same for all who ask. `same`: every receiver gets the same block from a sender, so a bundle has it once. `least`:
-    /// edges between two nodes, both ways together, for which it pays.
+    /// The part of member `me`. `local`: the neighbourhoods of all members of its node that have any,
+    /// ascending. `node`: the number of a member's node, the same for all who ask. `same`: every receiver
+    /// gets the same block from a sender, so a bundle has it once. `least`: edges between two nodes, both
+    /// ways together, for which it pays.
     pub fn new(
         me: usize,
         local: &[(usize, Neighbors)],

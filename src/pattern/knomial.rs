@@ -1,7 +1,8 @@
 //! The k-nomial tree over members 0..size, rooted at 0.
 //!
-//! Write a member in base k. Its parent is the member with the lowest non-zero digit cleared; it is the root of the
-//! members that differ from it only in the digits below that one, a run of consecutive members. Depth ⌈log_k size⌉.
+//! Write a member in base k. Its parent is the member with the lowest non-zero digit cleared; it is the root
+//! of the members that differ from it only in the digits below that one, a run of consecutive members. Depth
+//! ⌈log_k size⌉.
 
 /// A k-nomial tree (k = 2: binomial).
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,8 @@ impl Knomial {
         Knomial { size, radix: (radix as usize).max(2) }
     }
 
-    /// The weight of the lowest non-zero digit of `member`; for member 0, a power of the radix that is at least `size`.
+    /// The weight of the lowest non-zero digit of `member`; for member 0, a power of the radix that is at
+    /// least `size`.
     fn weight(&self, member: usize) -> usize {
         let mut weight = 1;
         while weight < self.size && (member / weight).is_multiple_of(self.radix) {

@@ -1,4 +1,5 @@
-//! Rank arithmetic of the algorithms: who talks to whom, and about which part. Pure values, tested exhaustively.
+//! Rank arithmetic of the algorithms: who talks to whom, and about which part. Pure values, tested
+//! exhaustively.
 //!
 //! All functions speak of *members* (indices into a group), never of ranks.
 #![forbid(unsafe_code)]

@@ -1,8 +1,9 @@
 //! Neighbour exchange: an even number of members in a ring, who talk to either neighbour in turn.
 //!
-//! In step 0 the members 2i and 2i + 1 exchange their own blocks; each then has the *pair* of blocks 2i, 2i + 1. In
-//! each further step a member gives the neighbour on the other side the pair that it got last, and gets one. (Chen et
-//! al.: Performance evaluation of allgather algorithms on terascale Linux cluster with fast Ethernet, HPC Asia 2005.)
+//! In step 0 the members 2i and 2i + 1 exchange their blocks; each then has *the pair* of 2i and 2i + 1.
+//! In each further step a member gives the neighbour on the other side the pair that it got last, and gets
+//! one. (Chen et al.: Performance evaluation of allgather algorithms on terascale Linux cluster with fast
+//! Ethernet, HPC Asia 2005.)
 
 /// One step of a member after the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +19,8 @@ pub fn first(me: usize) -> usize {
     me ^ 1
 }
 
-/// The steps of `me` after the first, among an even number of members. It sends the pair that it got in the step
-/// before; in the first of these, its own.
+/// The steps of `me` after the first, among an even number of members. It sends the pair that it got in the
+/// step before; in the first of these, its own.
 pub fn steps(me: usize, size: usize) -> impl Iterator<Item = Step> {
     let even = me.is_multiple_of(2);
     // Even members find new pairs below in odd steps and above in even ones; odd members the other way round.

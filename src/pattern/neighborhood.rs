@@ -1,8 +1,9 @@
 //! Who sends to whom in a neighbourhood operation.
 //!
-//! A member has a list of destinations and a list of sources. The block in slot i of its send buffer goes to destination i, the block in slot i
-//! of its receive buffer comes from source i. Lists may name a member several times, and the member itself. The k-th block that a member sends
-//! to another one is the k-th that this one receives from it; on a [`Grid`], a block that is sent in the negative direction of a dimension is
+//! A member has a list of destinations and a list of sources. The block in slot i of its send buffer goes to
+//! destination i, the block in slot i of its receive buffer comes from source i. Lists may name a member
+//! several times, and the member itself. The k-th block that a member sends to another one is the k-th that
+//! this one receives from it; on a [`Grid`], a block that is sent in the negative direction of a dimension is
 //! received from the positive one, which is something else where both neighbours are one and the same.
 
 /// One entry of a list.
@@ -16,9 +17,10 @@ pub struct Edge {
 
 /// The neighbourhood of one member.
 ///
-/// Both lists ascend by distance, which is how far the sender has to count, in a circle, to get to the receiver. So members that treat only a few
-/// edges at a time, each list in its order, never wait for each other in a circle: of all edges that are left, both ends of the one with the least
-/// distance have come to it. Edges between the same two members stay in the order in which they are matched.
+/// Both lists ascend by distance, which is how far the sender has to count, in a circle, to get to the
+/// receiver. So members that treat only a few edges at a time, each list in its order, never wait for each
+/// other in a circle: of all edges that are left, both ends of the one with the least distance have come to
+/// it. Edges between the same two members stay in the order in which they are matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbors {
     /// Whom the member sends to, but for itself.
@@ -80,7 +82,8 @@ impl Neighbors {
     }
 }
 
-/// A Cartesian grid: how many members each dimension has, and whether it is periodic. The last dimension varies fastest.
+/// A Cartesian grid: how many members each dimension has, and whether it is periodic. The last dimension
+/// varies fastest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// Members, and whether it is periodic, of each dimension.
@@ -93,8 +96,8 @@ impl Grid {
         self.dimensions.iter().map(|&(length, _)| length).product()
     }
 
-    /// The neighbours of a member, two of each dimension: in the negative direction, then in the positive one. None beyond the border of a
-    /// dimension that is not periodic.
+    /// The neighbours of a member, two of each dimension: in the negative direction, then in the positive
+    /// one. None beyond the border of a dimension that is not periodic.
     pub fn around(&self, member: usize) -> impl Iterator<Item = Option<usize>> {
         let mut stride = self.size();
         self.dimensions.iter().flat_map(move |&(length, periodic)| {

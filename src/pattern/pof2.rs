@@ -1,9 +1,9 @@
 //! Algorithms for powers of two, on any number of members.
 //!
-//! With p = 2^q + r members (r < 2^q), the first 2r form r neighbouring pairs; of each pair one is the *proxy*, which takes
-//! part for both, the other is the *extra*. Proxies and the members without a pair, in order, are the 2^q *players*.
-//! Players stand for consecutive members, in order. (Thakur, Rabenseifner, Gropp: Optimization of Collective
-//! Communication Operations in MPICH, IJHPCA 2005.)
+//! With p = 2^q + r members (r < 2^q), the first 2r form r neighbouring pairs; of each pair one is the
+//! *proxy*, which takes part for both, the other is the *extra*. Proxies and the members without a pair, in
+//! order, are the 2^q *players*. Players stand for consecutive members, in order. (Thakur, Rabenseifner,
+//! Gropp: Optimization of Collective Communication Operations in MPICH, IJHPCA 2005.)
 
 /// The part of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

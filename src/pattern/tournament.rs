@@ -1,7 +1,7 @@
 //! Rounds in which members meet in pairs, each pair once: the circle method.
 //!
-//! With an odd number of members, those whose numbers add up to the round's (modulo size) meet, and one is idle. With
-//! an even number the last one stands apart, and meets whoever would be idle. (Kirkman 1847.)
+//! With an odd number of members, those whose numbers add up to the round's (modulo size) meet, and one is
+//! idle. With an even number the last one stands apart, and meets whoever would be idle. (Kirkman 1847.)
 
 /// Number of rounds among `size` members.
 pub fn rounds(size: usize) -> usize {

@@ -11,8 +11,8 @@ use crate::topo::{Level, Shape};
 const LARGE: usize = 32 << 10;
 /// From here on it pays to share the work of a reduction among the processes of a node.
 const SHARED_WORK: usize = 512 << 10;
-/// A segment that crosses the network: transports send it at once (btl/tcp up to 64 KiB with headers, UCX about as much),
-/// without a handshake that would queue behind the data of the other direction.
+/// A segment that crosses the network: transports send it at once (btl/tcp up to 64 KiB with headers, UCX
+/// about as much), without a handshake that would queue behind the data of the other direction.
 const NETWORK_SEGMENT: usize = 32 << 10;
 /// A segment within a node, where a handshake is cheap and a wake-up is not.
 const MEMORY_SEGMENT: usize = 128 << 10;
@@ -49,8 +49,8 @@ pub(super) fn reduce(facts: &Facts) -> Reduce {
 
 pub(super) fn allreduce(facts: &Facts) -> Allreduce {
     match facts.members {
-        // Two halves that are sent at once beat a whole that needs a handshake (btl/vader: 4 KiB), and from 128 KiB on the
-        // shared work counts.
+        // Two halves that are sent at once beat a whole that needs a handshake (btl/vader: 4 KiB), and from
+        // 128 KiB on the shared work counts.
         2 if facts.free() && is_memory(facts) && matches!(facts.bytes, 2049..=8192 | 131_072..) => {
             Allreduce::Rabenseifner
         }
@@ -80,7 +80,8 @@ const POSTS: usize = 8;
 /// From so many bytes in all on, Reduce_scatter combines every block at its owner.
 const AT_OWNER: usize = 512 << 10;
 
-/// Whether blocks go along a tree. The v forms do not know their lengths: they take the way that copies nothing.
+/// Whether blocks go along a tree. The v forms do not know their lengths: they take the way that copies
+/// nothing.
 fn is_tree(whole: &Whole) -> bool {
     whole.members >= TREE_MEMBERS && whole.block.is_some_and(|block| block <= TREE_BLOCK)
 }
@@ -142,13 +143,15 @@ pub(super) fn scan(whole: &Whole) -> Scan {
     if !whole.reproducible && cost::has_leaders(whole) { Scan::Hierarchical } else { Scan::RecursiveDoubling }
 }
 
-/// Bundles save messages between nodes, and cost two more steps: not where processes take turns on the cores, and elsewhere it has not been measured.
+/// Bundles save messages between nodes, and cost two more steps: not where processes take turns on the cores,
+/// and elsewhere it has not been measured.
 pub(super) fn neighbor(_: &Whole) -> Neighbor {
     Neighbor::Direct(32)
 }
 
-/// Over the network an eighth of the message, between 8 KiB and [`NETWORK_SEGMENT`]; within a node [`MEMORY_SEGMENT`]. Where one
-/// level joins everybody only a chain gains from segments, which is for large messages over the network.
+/// Over the network an eighth of the message, between 8 KiB and [`NETWORK_SEGMENT`]; within a node
+/// [`MEMORY_SEGMENT`]. Where one level joins everybody only a chain gains from segments, which is for large
+/// messages over the network.
 pub(super) fn segment_size(bytes: usize, ranks: usize, shape: Shape, chain: bool) -> usize {
     let whole = usize::MAX;
     match shape {

@@ -1,4 +1,5 @@
-//! What is decided about a call, from what all ranks know: whether it may go through shared memory, and by which algorithm it goes by messages.
+//! What is decided about a call, from what all ranks know: whether it may go through shared memory, and by
+//! which algorithm it goes by messages.
 
 use super::cost;
 use super::{
@@ -7,8 +8,9 @@ use super::{
 };
 use crate::topo::{Level, LevelSpec};
 
-/// Blocks of up to so many bytes along edges within nodes and between them all go by messages, at once: those to other nodes take longest anyway, and a second
-/// way beside theirs costs more than it saves (docs/measurements.md: with blocks of 64 bytes; up to where is an estimate).
+/// Blocks of up to so many bytes along edges within nodes and between them all go by messages, at once: those
+/// to other nodes take longest anyway, and a second way beside theirs costs more than it saves
+/// (docs/measurements.md: with blocks of 64 bytes; up to where is an estimate).
 const SHORT_BLOCK: usize = 1 << 10;
 
 /// Which processes could share memory. The same on all ranks.
@@ -53,7 +55,8 @@ pub enum Choice {
 /// What is decided about a call. The same on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it may go through shared memory: all of it, where all processes share some, else what happens within the nodes.
+    /// Whether it may go through shared memory: all of it, where all processes share some, else what happens
+    /// within the nodes.
     pub shares: bool,
     /// The algorithm of the whole operation; `None`: every level has its own.
     pub choice: Option<Choice>,

@@ -13,8 +13,8 @@ impl<Q, A> Default for Memo<Q, A> {
 }
 
 impl<Q: PartialEq, A: Clone> Memo<Q, A> {
-    /// The answer: the last one, if it was to the same question; else what `find` finds, which is kept unless it is an error. Nothing is locked
-    /// meanwhile.
+    /// The answer: the last one, if it was to the same question; else what `find` finds, which is kept unless
+    /// it is an error. Nothing is locked meanwhile.
     pub fn answer<E>(&self, question: Q, find: impl FnOnce() -> Result<A, E>) -> Result<A, E> {
         if let Some((last, answer)) = &*self.lock()
             && *last == question

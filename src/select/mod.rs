@@ -1,7 +1,8 @@
 //! Which algorithm runs where.
 //!
-//! Pure, and only of what every member of the group knows: the level, the group's size, the operation's total bytes and
-//! number of segments, whether the operation commutes, and the parameters. All algorithms are in one [`table`].
+//! Pure, and only of what every member of the group knows: the level, the group's size, the operation's total
+//! bytes and number of segments, whether the operation commutes, and the parameters. All algorithms are in
+//! one [`table`].
 #![forbid(unsafe_code)]
 
 mod auto;
@@ -118,9 +119,9 @@ impl Known for Whole {
     }
 }
 
-/// Size of the segments, in bytes, that `bytes` are cut into; `usize::MAX` for one segment. `setting` is the parameter's value
-/// (0: never cut), `None` where it is "auto". `ranks`: of the communicator; `shape`: its shape;
-/// `chain`: whether the operation may run along a chain.
+/// Size of the segments, in bytes, that `bytes` are cut into; `usize::MAX` for one segment. `setting` is the
+/// parameter's value (0: never cut), `None` where it is "auto". `ranks`: of the communicator; `shape`: its
+/// shape; `chain`: whether the operation may run along a chain.
 pub fn segment_size(setting: Option<usize>, bytes: usize, ranks: usize, shape: Shape, chain: bool) -> usize {
     match setting {
         Some(0) => usize::MAX,
@@ -179,7 +180,8 @@ mod tests {
         assert_eq!(segment_size(None, 1 << 20, 8, Shape { nodes: 1, flat: true, ..shape }, true), usize::MAX);
     }
 
-    /// What is chosen is what the operation has, and what it needs is given: by the built-in choice, and whatever the parameter says.
+    /// What is chosen is what the operation has, and what it needs is given: by the built-in choice, and
+    /// whatever the parameter says.
     #[test]
     fn every_choice_is_possible() {
         fn check<A: Family<Facts = Whole> + PartialEq + std::fmt::Debug>() {

@@ -69,8 +69,8 @@ impl<A: Family> Spec<A> {
         self.levels[usize::from(level.index())]
     }
 
-    /// The algorithm for a group: that of the parameter, or what stands in for it where a requirement of it is not met, or the built-in
-    /// choice.
+    /// The algorithm for a group: that of the parameter, or what stands in for it where a requirement of it
+    /// is not met, or the built-in choice.
     pub fn choose(&self, facts: &A::Facts) -> A {
         let Some(choice) = self.at(facts.level()) else { return A::auto(facts) };
         match choice.row() {
@@ -81,7 +81,8 @@ impl<A: Family> Spec<A> {
         }
     }
 
-    /// Parses the value of the parameter of an operation of the family; the error says which part is wrong, not what is accepted.
+    /// Parses the value of the parameter of an operation of the family; the error says which part is wrong,
+    /// not what is accepted.
     pub fn parse_for(operation: Operation, text: &str) -> Result<Spec<A>, String> {
         let spec = Self::parse(text)?;
         for row in spec.levels.iter().flatten().filter_map(A::row) {
@@ -159,7 +160,8 @@ impl<A: Family> Spec<A> {
 pub trait Setting {
     /// Whether the operation is left to the component below.
     fn below(&self) -> bool;
-    /// Whether the processes of a node share memory where they can: the choice there is ours, or the parameter says so.
+    /// Whether the processes of a node share memory where they can: the choice there is ours, or the
+    /// parameter says so.
     fn is_shared_within_node(&self) -> bool;
     /// Whether the parameter says so.
     fn names_shm(&self) -> bool;

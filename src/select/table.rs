@@ -1,8 +1,10 @@
-//! The table of algorithms: which operation has which, what each needs, and what stands in where that is not given.
+//! The table of algorithms: which operation has which, what each needs, and what stands in where that is not
+//! given.
 //!
-//! Everything else is made from it: the values of the parameters `coll_rust_<operation>_algorithm` and their help, the choice where a
-//! requirement is not met, the table in the README, and the list of what the tests under `mpiexec` run. A new algorithm is a
-//! row here, and an arm where its family is run (the compiler tells where).
+//! Everything else is made from it: the values of the parameters `coll_rust_<operation>_algorithm` and their
+//! help, the choice where a requirement is not met, the table in the README, and the list of what the tests
+//! under `mpiexec` run. A new algorithm is a row here, and an arm where its family is run (the compiler tells
+//! where).
 
 use super::{Choice, Facts, Operation, Whole, auto};
 use crate::topo::Level;
@@ -77,7 +79,8 @@ pub struct Row {
     pub argument: Option<Argument>,
     /// What it needs.
     pub needs: &'static [Need],
-    /// What stands in, with its default number, where a requirement is not met; itself without requirements. Empty where there are none.
+    /// What stands in, with its default number, where a requirement is not met; itself without requirements.
+    /// Empty where there are none.
     pub instead: &'static str,
 }
 

@@ -1,7 +1,7 @@
 //! Runs of pages in a pool: who has which. Numbers only, no memory.
 //!
-//! First fit: the lowest run that is long enough. So the pool fills from the bottom, and pages that have been reserved once
-//! are used again before new ones are.
+//! First fit: the lowest run that is long enough. So the pool fills from the bottom, and pages that have been
+//! reserved once are used again before new ones are.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! How much shared memory the processes of a node use where nobody says: no more than a part of what they may have.
+//! How much shared memory the processes of a node use where nobody says: no more than a part of what they may
+//! have.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,8 @@ pub const MOST: u64 = 256 << 20;
 /// One part in so many of the memory that the process may use.
 pub const PART: u64 = 8;
 
-/// Bytes for all processes of the job on the caller's node, as far as this process knows: control groups, and the machine, may differ between processes.
+/// Bytes for all processes of the job on the caller's node, as far as this process knows: control groups, and
+/// the machine, may differ between processes.
 pub fn by_default() -> u64 {
     MOST.min(limit(&cgroup::folders("memory")).min(machine()) / PART)
 }

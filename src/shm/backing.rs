@@ -1,9 +1,10 @@
 //! Where the memory of a pool comes from: an anonymous file (memfd), or a file in a folder such as /dev/shm.
 //!
-//! A file is sparse: pages are taken by [`Store::reserve`] before anybody touches them, so that a full file system
-//! is an error there and not a SIGBUS later; but [not where they need not](Store::comes_by_touch). fallocate(2) takes them by the caller's memory policy (tmpfs and memfd
-//! allocate like a first touch by the caller would; without a policy of its own, on the NUMA node that the caller runs on),
-//! so a process that is bound finds its pool in its own node, and nothing is left to readers that touch first.
+//! A file is sparse: pages are taken by [`Store::reserve`] before anybody touches them, so that a full file
+//! system is an error there and not a SIGBUS later; but [not where they need not](Store::comes_by_touch).
+//! fallocate(2) takes them by the caller's memory policy (tmpfs and memfd allocate like a first touch by the
+//! caller would; without a policy of its own, on the NUMA node that the caller runs on), so a process that is
+//! bound finds its pool in its own node, and nothing is left to readers that touch first.
 
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -24,9 +25,11 @@ use super::mapping::Mapping;
 pub enum Backing {
     /// memfd_create(2): a file without a name; peers open it as /proc/PID/fd/FD.
     Memfd,
-    /// A file without a name in this folder, which peers open in the same way. However its owner ends, nothing is left.
+    /// A file without a name in this folder, which peers open in the same way. However its owner ends,
+    /// nothing is left.
     Unnamed(PathBuf),
-    /// A file in this folder, of which peers open the name: for those that may not look into each other's /proc.
+    /// A file in this folder, of which peers open the name: for those that may not look into each other's
+    /// /proc.
     Folder(PathBuf),
 }
 
@@ -40,7 +43,8 @@ impl Backing {
     }
 }
 
-/// Pages are reserved in pieces of so many bytes, so that a process that gets signals all the time comes on nevertheless.
+/// Pages are reserved in pieces of so many bytes, so that a process that gets signals all the time comes on
+/// nevertheless.
 const PIECE: u64 = 1 << 20;
 
 /// Sixteen random bytes.
@@ -190,7 +194,8 @@ impl Drop for Store {
     }
 }
 
-/// Whether the system refuses memory beyond what it has (vm.overcommit_memory = 2): a page that cannot be had would be a signal.
+/// Whether the system refuses memory beyond what it has (vm.overcommit_memory = 2): a page that cannot be had
+/// would be a signal.
 fn counts_ahead() -> bool {
     fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim() == "2")
 }
@@ -258,7 +263,8 @@ fn not_for_pools(folder: &Path) -> Failure {
 
 /// How all names begin.
 const PREFIX: &str = "coll_rust.";
-/// A name is there for as long as a handshake takes. One that is so old, and whose owner is gone, has been left.
+/// A name is there for as long as a handshake takes. One that is so old, and whose owner is gone, has been
+/// left.
 const OLD: Duration = Duration::from_secs(60);
 
 /// Removes names that processes have left which were killed in a handshake.

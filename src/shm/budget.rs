@@ -18,8 +18,8 @@ impl Budget {
         Budget::limited(bytes, bytes)
     }
 
-    /// At most `bytes`, of pools that are `span` bytes long: those of all processes of a node must be as long, but what a process may have depends on the
-    /// limits that it runs under.
+    /// At most `bytes`, of pools that are `span` bytes long: those of all processes of a node must be as
+    /// long, but what a process may have depends on the limits that it runs under.
     pub fn limited(span: u64, bytes: u64) -> Budget {
         let whole = |bytes: u64| bytes - bytes % system_page();
         let bytes = whole(bytes.min(span));

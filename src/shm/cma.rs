@@ -1,4 +1,5 @@
-//! Reading and writing another process' private memory: cross memory attach, process_vm_readv(2) and process_vm_writev(2).
+//! Reading and writing another process' private memory: cross memory attach, process_vm_readv(2) and
+//! process_vm_writev(2).
 
 use std::io;
 use std::sync::OnceLock;
@@ -9,11 +10,13 @@ use super::failure::Failure;
 
 /// Bytes of the number that peers probe with.
 pub const SECRET: usize = 16;
-/// A random number in private memory, at which peers see whether they can read it, and write it: they write what it is.
+/// A random number in private memory, at which peers see whether they can read it, and write it: they write
+/// what it is.
 static NUMBER: [AtomicU64; SECRET / 8] = [const { AtomicU64::new(0) }; SECRET / 8];
 static DRAWN: OnceLock<[u8; SECRET]> = OnceLock::new();
 
-/// Address and contents of the caller's number that peers probe with; `None` when the system gives no random bytes.
+/// Address and contents of the caller's number that peers probe with; `None` when the system gives no random
+/// bytes.
 pub fn secret() -> Option<(u64, [u8; SECRET])> {
     if DRAWN.get().is_none() {
         let bytes = random().ok()?;
@@ -46,7 +49,8 @@ pub unsafe fn write(pid: i32, from: *const u8, to: u64, bytes: usize) -> io::Res
     completely(from, to, bytes, |local, remote| unsafe { libc::process_vm_writev(pid, local, 1, remote, 1, 0) })
 }
 
-/// Linux cuts a transfer short at 2 GiB, at a page that is not there, and wherever else it likes; what is missing is asked for again.
+/// Linux cuts a transfer short at 2 GiB, at a page that is not there, and wherever else it likes; what is
+/// missing is asked for again.
 fn completely(
     near: *mut u8,
     far: u64,
@@ -71,9 +75,9 @@ fn completely(
     Ok(())
 }
 
-/// Whether the private memory of process `pid` can be read and written: reads its number at `address`, compares, and writes the same. (A refused
-/// ptrace, a filter of system calls, another user name space: EPERM or ENOSYS. Another PID name space: ESRCH, or somebody else's
-/// memory.)
+/// Whether the private memory of process `pid` can be read and written: reads its number at `address`,
+/// compares, and writes the same. (A refused ptrace, a filter of system calls, another user name space: EPERM
+/// or ENOSYS. Another PID name space: ESRCH, or somebody else's memory.)
 pub fn probe(pid: i32, address: u64, secret: [u8; SECRET]) -> Result<(), Failure> {
     let mut got = [0; SECRET];
     // SAFETY: `got` holds so many bytes.
@@ -82,7 +86,8 @@ pub fn probe(pid: i32, address: u64, secret: [u8; SECRET]) -> Result<(), Failure
     if got != secret {
         return Err(Failure::new(format!("process_vm_readv from process {pid} read the memory of another process")));
     }
-    // SAFETY: `got` holds 16 bytes. The other process has a word of that number there, which nobody gives another value.
+    // SAFETY: `got` holds 16 bytes. The other process has a word of that number there, which nobody gives
+    // another value.
     unsafe { write(pid, got.as_ptr(), address, got.len()) }
         .map_err(|e| Failure::of(format!("process_vm_writev to process {pid}"), e))
 }

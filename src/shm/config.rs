@@ -8,32 +8,45 @@ pub const MAX_FRAGMENTS: usize = 64;
 const _: () = assert!(MAX_FRAGMENTS <= 1 << u8::BITS);
 /// The most sets of a queue, and the fewest lines: a set that is free implies a line that is free.
 pub(super) const MAX_SETS: usize = 8;
-/// Lines where up to 32 processes take turns on the cores: who has a core goes on for as many operations as it can, before the others have their turns. In a loop of short
-/// broadcasts of four ranks on two cores that takes 0.35 instead of 0.6 µs for each; where each has a core it gains nothing, and spreads what is written over more
-/// cache lines and pages.
+/// Lines where up to 32 processes take turns on the cores: who has a core goes on for as many operations as
+/// it can, before the others have their turns. In a loop of short broadcasts of four ranks on two cores that
+/// takes 0.35 instead of 0.6 µs for each; where each has a core it gains nothing, and spreads what is written
+/// over more cache lines and pages.
 const CROWDED_LINES: u32 = LINES as u32;
-/// Short slots there: what is written lies in fewer pages and cache lines, which who has just got a core finds in its caches sooner. For what fits a small slot a writer may be ahead by as many operations as
+/// Short slots there: what is written lies in fewer pages and cache lines, which who has just got a core
+/// finds in its caches sooner. For what fits a small slot a writer may be ahead by as many operations as
 /// there are lines, since there it matters most.
 const CROWDED_SHORTS: u8 = 4;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
-/// Bytes of a set in use at a time there, as a power of two, in Gather(v) and Reduce among up to eight. Of 256 KiB to 1 MiB they took 0.68 to 0.99 of what they took with half as much among three and four members on two
-/// cores (one of 45 measurements said 1.13), and, since the root of a Gather takes runs, 0.79 to 1.01 among eight; with twice as much 0.60 to 1.32. Two were not measured.
-/// So much of what is gathered travels as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.85 to 0.99 of what it took in fragments, Allgather(v) 0.68 to 1.07; not so a broadcast, which took 0.96 to 1.27. And more of it
-/// [in halves](Config::gathers_in_halves).
+/// Bytes of a set in use at a time there, as a power of two, in Gather(v) and Reduce among up to eight. Of
+/// 256 KiB to 1 MiB they took 0.68 to 0.99 of what they took with half as much among three and four members
+/// on two cores (one of 45 measurements said 1.13), and, since the root of a Gather takes runs, 0.79 to 1.01
+/// among eight; with twice as much 0.60 to 1.32. Two were not measured. So much of what is gathered travels
+/// as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.85 to 0.99 of what it took in fragments,
+/// Allgather(v) 0.68 to 1.07; not so a broadcast, which took 0.96 to 1.27. And more of it [in
+/// halves](Config::gathers_in_halves).
 const CROWDED_WINDOW: u8 = 18;
-/// Bytes that all members together copy out of the queues from which on these copies bypass the cache there: with as much again where they come from, and the queues, they would drive each other
-/// out of it. Where each has a core they read such lengths from each other's memory, as a rule, and this was not measured: there nothing bypasses the cache.
+/// Bytes that all members together copy out of the queues from which on these copies bypass the cache there:
+/// with as much again where they come from, and the queues, they would drive each other out of it. Where each
+/// has a core they read such lengths from each other's memory, as a rule, and this was not measured: there
+/// nothing bypasses the cache.
 const CROWDED_BYPASS: usize = 8 << 20;
-/// Bytes of the sets of a queue whose slots [rotate](Config::rotates): twice the second cache of a Zen 4, and four times that of a Zen 2 or 3. Two threads on two cores that share the third cache, each with 1 MiB of second cache, through as much memory one after the other: up to 512 KiB
-/// the writer needs 18 to 19 ticks for a line, through 1 MiB 9 to 13, through 2 MiB 4 to 6, and the reader 4 in any case. Where they do not share it, 73 and 66 (there writes [go past](crate::shm::copy::pace) the caches).
+/// Bytes of the sets of a queue whose slots [rotate](Config::rotates): twice the second cache of a Zen 4, and
+/// four times that of a Zen 2 or 3. Two threads on two cores that share the third cache, each with 1 MiB of
+/// second cache, through as much memory one after the other: up to 512 KiB the writer needs 18 to 19 ticks
+/// for a line, through 1 MiB 9 to 13, through 2 MiB 4 to 6, and the reader 4 in any case. Where they do not
+/// share it, 73 and 66 (there writes [go past](crate::shm::copy::pace) the caches).
 const ROTATING_QUEUE: usize = 2 << 20;
-/// Up to so many bytes what is short lies in short slots where others rotate: there lines come back to the writer while it has time (src/shm/turn/trail.rs). Between two members on two cores of a Zen 4, in loops of one operation, 4 KiB took 0.3 of the time that they take
-/// there, and 2 KiB 0.7 to 0.8; but 512 bytes and 1 KiB as much, and, beside coll/tuned's calls, 256 bytes 1.1 times as much.
+/// Up to so many bytes what is short lies in short slots where others rotate: there lines come back to the
+/// writer while it has time (src/shm/turn/trail.rs). Between two members on two cores of a Zen 4, in loops of
+/// one operation, 4 KiB took 0.3 of the time that they take there, and 2 KiB 0.7 to 0.8; but 512 bytes and 1
+/// KiB as much, and, beside coll/tuned's calls, 256 bytes 1.1 times as much.
 const STILL: u32 = 1024;
 /// What a process may use of the node's memory, at least, where slots rotate: eight such queues.
 pub const ROTATING_SHARE: u64 = 8 * ROTATING_QUEUE as u64;
-/// Up to so many members slots rotate: their queues take a part of the third cache that they share, and of the limit for the node. (With two it was measured.)
+/// Up to so many members slots rotate: their queues take a part of the third cache that they share, and of
+/// the limit for the node. (With two it was measured.)
 pub const ROTATING: usize = 4;
 /// What a slot holds at least, for each of the other members.
 pub(super) const LEAST_SHARE: usize = 128;
@@ -43,7 +56,8 @@ pub(super) const LEAST_SHARE: usize = 128;
 pub enum Cores {
     /// Each has one for itself.
     Own,
-    /// So it may be, but members give them away where they wait: what they wait for comes from other nodes, and may need them.
+    /// So it may be, but members give them away where they wait: what they wait for comes from other nodes,
+    /// and may need them.
     Lent,
     /// There are fewer than members, who take turns.
     Shared,
@@ -55,14 +69,17 @@ pub enum Cores {
 pub struct Config {
     /// Lines in use: a power of two from 8 up to [`LINES`].
     pub lines: u32,
-    /// Where slots [rotate](Config::rotates) what is short rotates with them if it has more than so many bytes; made [`short`](Config::short) elsewhere, and where a fragment is shorter than a short slot. Shares of a short slot rotate between two members only.
+    /// Where slots [rotate](Config::rotates) what is short rotates with them if it has more than so many
+    /// bytes; made [`short`](Config::short) elsewhere, and where a fragment is shorter than a short slot.
+    /// Shares of a short slot rotate between two members only.
     pub still: u32,
     /// How to wait.
     pub waiting: Waiting,
     /// The longest contents of a short slot, up to [`SHORT`]; made a multiple of 64. 0: there are none.
     pub short: usize,
-    /// What is longer than that, up to so many bytes, travels as a whole in the set, unless each member has something else for each: where processes take turns on the cores,
-    /// whoever has one does all its part at once. Elsewhere not.
+    /// What is longer than that, up to so many bytes, travels as a whole in the set, unless each member has
+    /// something else for each: where processes take turns on the cores, whoever has one does all its part at
+    /// once. Elsewhere not.
     pub whole: u32,
     /// The same of what is gathered: blocks for one member, or the same for several.
     pub whole_gathered: u32,
@@ -70,31 +87,43 @@ pub struct Config {
     pub fragment: usize,
     /// Fragments of a queue, over all sets.
     pub fragments: usize,
-    /// Reductions share the work from so many bytes on; those to a root only among more than two members, and not where processes take turns on the cores (src/shm/op/relayed.rs).
+    /// Reductions share the work from so many bytes on; those to a root only among more than two members, and
+    /// not where processes take turns on the cores (src/shm/op/relayed.rs).
     pub shared_work_min: usize,
-    /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter or allgather, or three quarters of it in an alltoall, these copies bypass the cache. Not so what is short, or travels as a
-    /// [whole](Config::whole) (but for blocks of an allgather that are longer than that); alltoalls of one round where members take turns; and what is not contiguous where it goes. Of an allgather or alltoall each member takes what it copies for
-    /// what each does, and of an allgather all of whose blocks travel as wholes each block for what all are like.
+    /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter or
+    /// allgather, or three quarters of it in an alltoall, these copies bypass the cache. Not so what is
+    /// short, or travels as a [whole](Config::whole) (but for blocks of an allgather that are longer than
+    /// that); alltoalls of one round where members take turns; and what is not contiguous where it goes. Of
+    /// an allgather or alltoall each member takes what it copies for what each does, and of an allgather all
+    /// of whose blocks travel as wholes each block for what all are like.
     pub bypass_min: usize,
     /// Number of the first operation of each stream.
     pub first_op: u32,
     /// The shortest piece of a message that goes one way, unless a fragment is shorter; a multiple of 64.
     pub piece_min: u32,
-    /// A block that is copied between two members' private memory is divided between them, if the smaller part has so many bytes.
+    /// A block that is copied between two members' private memory is divided between them, if the smaller
+    /// part has so many bytes.
     pub divided_min: u32,
     /// Short slots in use: a power of two, as many as sets at least, as lines at most.
     pub shorts: u8,
-    /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8; up to 4 where processes take turns on the cores.
+    /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8; up to
+    /// 4 where processes take turns on the cores.
     pub sets: u8,
-    /// Bytes of a set that are in use at a time where [that is best](crate::shm::turn::Turn::narrowed), as a power of two.
+    /// Bytes of a set that are in use at a time where [that is best](crate::shm::turn::Turn::narrowed), as a
+    /// power of two.
     pub window: u8,
-    /// Bytes of a small slot, of which there are as many as lines; 0: there are none. Made an eighth of [`short`](Config::short) where processes take turns on the cores, if that is a multiple of 64.
+    /// Bytes of a small slot, of which there are as many as lines; 0: there are none. Made an eighth of
+    /// [`short`](Config::short) where processes take turns on the cores, if that is a multiple of 64.
     pub small: u16,
-    /// Whether long writes to queues may go past the caches too, from a little less than [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
+    /// Whether long writes to queues may go past the caches too, from a little less than
+    /// [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
     pub past: bool,
-    /// Whether the root of a scatter may deal a block although others may read it in its memory: where [queues win](crate::shm::rates::queues_win), and nobody has said from how many bytes on to read.
+    /// Whether the root of a scatter may deal a block although others may read it in its memory: where
+    /// [queues win](crate::shm::rates::queues_win), and nobody has said from how many bytes on to read.
     pub keeps: bool,
-    /// Whether slots of sets go [round the whole queue](crate::shm::turn::rotation), where each member has a core: a line is written again only when those who have read it no longer have it in their own caches, and then need not be asked to give it up.
+    /// Whether slots of sets go [round the whole queue](crate::shm::turn::rotation), where each member has a
+    /// core: a line is written again only when those who have read it no longer have it in their own caches,
+    /// and then need not be asked to give it up.
     pub rotates: bool,
 }
 
@@ -138,9 +167,12 @@ impl Config {
         self.shorts_at() + usize::from(self.shorts) * self.short
     }
 
-    /// Whether [more](Config::whole_gathered) of what is gathered travels as a whole than of other messages. Then, in blocking operations, what is longer [travels in halves](crate::shm::turn::Turn::halved) of what is in use of a set: whoever has
-    /// a core copies all that there is room for. Among four and eight members on two cores Gather(v), with its root's runs, and Allgather(v) of 512 KiB to 2 MiB took 0.79 to 1.02 of what they took in fragments of 32 KiB, most of them 0.85 to 0.96; longer fragments of
-    /// Bcast and Reduce 0.88 to 1.44.
+    /// Whether [more](Config::whole_gathered) of what is gathered travels as a whole than of other messages.
+    /// Then, in blocking operations, what is longer [travels in halves](crate::shm::turn::Turn::halved) of
+    /// what is in use of a set: whoever has a core copies all that there is room for. Among four and eight
+    /// members on two cores Gather(v), with its root's runs, and Allgather(v) of 512 KiB to 2 MiB took 0.79
+    /// to 1.02 of what they took in fragments of 32 KiB, most of them 0.85 to 0.96; longer fragments of Bcast
+    /// and Reduce 0.88 to 1.44.
     #[inline(always)]
     pub fn gathers_in_halves(&self) -> bool {
         self.whole_gathered > self.whole

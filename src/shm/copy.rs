@@ -1,11 +1,15 @@
 //! Copies between the user's buffers and shared memory.
 //!
-//! libc's memcpy does, but for two cases. Processors of AMD with fast short "rep movsb" copy slowly by it where the target begins a little after the source, counted within pages: on Zen 3 20 times as slowly 1 to 31 bytes after it,
-//! and twice as slowly 32 to 63 bytes; on Zen 4 12 times at 1 byte, and up to twice at 16 and 31 (measured; glibc's bug 30994). glibc of the time before that was mended (2.36 is)
-//! copies 2 KiB to half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one. So on processors of AMD that have AVX all copies of such lengths go by [vectors](ways::vectors),
-//! which take about as long as the fast "rep movsb" on Zen 4, wherever both lie.
+//! libc's memcpy does, but for two cases. Processors of AMD with fast short "rep movsb" copy slowly by it
+//! where the target begins a little after the source, counted within pages: on Zen 3 20 times as slowly 1 to
+//! 31 bytes after it, and twice as slowly 32 to 63 bytes; on Zen 4 12 times at 1 byte, and up to twice at 16
+//! and 31 (measured; glibc's bug 30994). glibc of the time before that was mended (2.36 is) copies 2 KiB to
+//! half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after
+//! the beginning of one. So on processors of AMD that have AVX all copies of such lengths go by
+//! [vectors](ways::vectors), which take about as long as the fast "rep movsb" on Zen 4, wherever both lie.
 //!
-//! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly from those who have read them; what one other member reads, by [where that runs](readers).
+//! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly
+//! from those who have read them; what one other member reads, by [where that runs](readers).
 
 pub mod pace;
 pub mod readers;
@@ -46,28 +50,33 @@ static PACE: Pace = Pace::new(Stores::Auto);
 /// All that say how to write.
 static PACES: [&Pace; 2] = [&PACE, &AWAY];
 
-/// Whether a result of `len` bytes that is to lie in a queue had better be made elsewhere, and then written there: what is written may go [past the caches](pace), what is computed does not.
-/// Now and then it says so only to find out how long such a write takes.
+/// Whether a result of `len` bytes that is to lie in a queue had better be made elsewhere, and then written
+/// there: what is written may go [past the caches](pace), what is computed does not. Now and then it says so
+/// only to find out how long such a write takes.
 pub fn better_elsewhere(len: usize) -> bool {
     len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask_maker(len, now))
 }
 
-/// Whether `len` bytes that are written to a queue now go [past the caches](pace), or would if one member on another core read them.
+/// Whether `len` bytes that are written to a queue now go [past the caches](pace), or would if one member on
+/// another core read them.
 pub fn goes_past(len: usize) -> bool {
     len >= LEAST && ways::ticks().is_some_and(|now| PACES.iter().any(|pace| pace.ask(len, now) == Way::Past))
 }
 
-/// Whether long writes to queues may go past the caches without having been slow before: on processors of AMD's, as it was measured on Zen 4 only, unless the process was [told](set_stores) not to.
+/// Whether long writes to queues may go past the caches without having been slow before: on processors of
+/// AMD's, as it was measured on Zen 4 only, unless the process was [told](set_stores) not to.
 pub fn may_go_past() -> bool {
     ways::prefers_vectors() && !PACE.is(Stores::Cached)
 }
 
-/// Whether a line comes back slowly from who has read it even where caches are near, so that slots had better [rotate](crate::shm::config::Config::rotates): on processors of AMD's, as it was measured on Zen 4 only.
+/// Whether a line comes back slowly from who has read it even where caches are near, so that slots had better
+/// [rotate](crate::shm::config::Config::rotates): on processors of AMD's, as it was measured on Zen 4 only.
 pub fn rotation_pays() -> bool {
     ways::prefers_vectors()
 }
 
-/// Says that processes take turns on the cores, where less is [slow](pace): for all writes of the process from now on (but those for [one member](readers)), since who is near or far does not depend on the team.
+/// Says that processes take turns on the cores, where less is [slow](pace): for all writes of the process
+/// from now on (but those for [one member](readers)), since who is near or far does not depend on the team.
 pub fn set_crowded() {
     PACE.set_crowded();
 }
@@ -88,12 +97,14 @@ pub fn found_near() {
     PACE.doubt();
 }
 
-/// Whether who reads a line that another core has written takes it over, and does not only get a copy, where the page may be written: on processors of AMD's, as it was measured on Zen 4 only.
+/// Whether who reads a line that another core has written takes it over, and does not only get a copy, where
+/// the page may be written: on processors of AMD's, as it was measured on Zen 4 only.
 pub fn reads_take_over() -> bool {
     ways::prefers_vectors()
 }
 
-/// Says that slots [rotate](crate::shm::config::Config::rotates): for all writes of the process from now on, too.
+/// Says that slots [rotate](crate::shm::config::Config::rotates): for all writes of the process from now on,
+/// too.
 pub fn set_rotating() {
     PACE.set_rotating();
 }
@@ -103,7 +114,8 @@ pub fn set_stores(stores: Stores) {
     PACES.iter().for_each(|pace| pace.set(stores));
 }
 
-/// While any of these is about, the process writes to its queues through the caches, unless it was [told](set_stores) how to.
+/// While any of these is about, the process writes to its queues through the caches, unless it was
+/// [told](set_stores) how to.
 pub struct ThroughCaches(());
 
 impl ThroughCaches {
@@ -181,7 +193,8 @@ thread_local! {
     pub(super) static WRITTEN_PAST: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// As memcpy, but the commonest tiny sizes need no call, and where it may be [slow](self) long ones go by vectors.
+/// As memcpy, but the commonest tiny sizes need no call, and where it may be [slow](self) long ones go by
+/// vectors.
 ///
 /// # Safety
 /// As for [`write`](fn@write), for any memory.
@@ -224,7 +237,8 @@ pub unsafe fn within(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// So many bytes glibc copies by vectors, and more than `REP_MOVSB_UP_TO` otherwise again, on those processors (from the size of the second cache on, which is half a MiB or one).
+/// So many bytes glibc copies by vectors, and more than `REP_MOVSB_UP_TO` otherwise again, on those
+/// processors (from the size of the second cache on, which is half a MiB or one).
 const VECTORS_UP_TO: usize = 2048;
 const REP_MOVSB_UP_TO: usize = 1 << 20;
 

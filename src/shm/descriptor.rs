@@ -1,7 +1,8 @@
 //! Descriptors that no program takes for its standard input, output or error.
 //!
-//! A program may have closed these, before MPI starts or later, and may go on printing, or open something else in their place. What the component keeps
-//! open must not lie there: what is printed would be written into it, and what takes its place would be taken for it.
+//! A program may have closed these, before MPI starts or later, and may go on printing, or open something
+//! else in their place. What the component keeps open must not lie there: what is printed would be written
+//! into it, and what takes its place would be taken for it.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,8 +1,8 @@
 //! Blocking operations: a future runs to its end on the caller's stack.
 //!
-//! Between two vain polls the caller may make progress elsewhere, give the core away, or sleep. The order matters to one who waits for messages: progress
-//! brings them, so they are looked at next, and the core is given away before. The other way round the message would lie there while all others
-//! have their turn.
+//! Between two vain polls the caller may make progress elsewhere, give the core away, or sleep. The order
+//! matters to one who waits for messages: progress brings them, so they are looked at next, and the core is
+//! given away before. The other way round the message would lie there while all others have their turn.
 
 use super::reach::Reach;
 use super::team::Team;
@@ -12,11 +12,13 @@ use std::task::{Context, Poll, Waker};
 
 /// What is around a blocking operation.
 pub trait Around {
-    /// Makes progress elsewhere, which may bring messages and poll other operations. Nothing that those may reach is borrowed or locked when it is called.
+    /// Makes progress elsewhere, which may bring messages and poll other operations. Nothing that those may
+    /// reach is borrowed or locked when it is called.
     fn progress(&mut self);
 
-    /// The same for a caller that gives the core away itself, so that progress does not, as it would, with `mpi_yield_when_idle`, also when it has just read a
-    /// message. Unless the [team](crate::sync::wait::Waiting::yields) says that it does.
+    /// The same for a caller that gives the core away itself, so that progress does not, as it would, with
+    /// `mpi_yield_when_idle`, also when it has just read a message. Unless the
+    /// [team](crate::sync::wait::Waiting::yields) says that it does.
     fn progress_hushed(&mut self);
 
     /// Whether any operation has looked for a message in vain since this was last asked.
@@ -29,7 +31,8 @@ pub trait Around {
     }
 }
 
-/// Runs a future to its end. `team`: the one that the future may wait in; `patience`: that of its operation so far.
+/// Runs a future to its end. `team`: the one that the future may wait in; `patience`: that of its operation
+/// so far.
 #[inline(always)]
 pub fn drive<'t, T>(
     mut future: Pin<&mut impl Future<Output = T>>,
@@ -64,8 +67,10 @@ pub fn drive<'t, T>(
     }
 }
 
-/// Waits for a word that has been looked at in vain: gives the core away, unless it pays to [look on](Reach::look_on), and looks again, until the word has come, or more than that is due: progress, as after every eighth vain look, or a sleep.
-/// `None`: go on with [`drive`]. Until then nobody looks whether members have failed, or whether messages are awaited.
+/// Waits for a word that has been looked at in vain: gives the core away, unless it pays to [look
+/// on](Reach::look_on), and looks again, until the word has come, or more than that is due: progress, as
+/// after every eighth vain look, or a sleep. `None`: go on with [`drive`]. Until then nobody looks whether
+/// members have failed, or whether messages are awaited.
 #[inline(always)]
 pub fn give_way(late: &Reach<'_>, team: &Team, mut around: impl Around, patience: &mut Patience) -> Option<u64> {
     patience.begin();
@@ -126,7 +131,8 @@ mod tests {
         Words(usize),
     }
 
-    /// Writes down what happens, a letter each: a look (of the future), progress, also hushed, and giving the core away.
+    /// Writes down what happens, a letter each: a look (of the future), progress, also hushed, and giving the
+    /// core away.
     #[derive(Default)]
     struct Record {
         letters: RefCell<String>,
@@ -253,7 +259,8 @@ mod tests {
     #[test]
     fn what_others_wait_for_is_no_matter_of_the_next_poll() {
         assert_eq!(between(CROWDED, true, true, &[For::Message, For::Words(1), For::Message]), ["yh", "y", "yh"]);
-        // But of this one's: as if it waited for messages itself, it leaves the core to progress, and would not sleep.
+        // But of this one's: as if it waited for messages itself, it leaves the core to progress, and would
+        // not sleep.
         let waiting = Waiting { yields: true, ..CROWDED };
         assert_eq!(between(waiting, true, true, &[For::Words(1); 8]), ["y", "y", "y", "y", "y", "y", "y", "h"]);
     }

@@ -1,15 +1,15 @@
-//! The members of one group over the pools of real processes: how a group comes to be, and the [`Memory`] it is then.
+//! The members of one group over the pools of real processes: how it comes to be, and the [`Memory`] it is.
 //!
 //! The way of a group; messages are the caller's business:
 //!
 //! 1. `draft = pool.prepare(ways)`, or [`Hello::UNABLE`] where that fails;
 //! 2. every member sends `draft.hello()` to all others;
-//! 3. `draft.attach(me, &hellos)` maps what is new, and `draft.probe_cma()` and `draft.probe_smsc(..)` try to read the others' private memory;
+//! 3. `draft.attach(me, &hellos)` maps what is new; `draft.probe_cma()` and `.probe_smsc(..)` try to read;
 //! 4. the members agree: all have attached, or not; all have probed successfully, or not;
 //! 5. `draft.confirm(way)` makes the [`Group`] on all of them, or `draft.give_up()` ends it on all of them.
 //!
-//! A draft that is dropped (an error of a message, after which nobody knows what the others do) keeps its page for ever; the page says
-//! that the member has failed, to those that may have confirmed.
+//! A draft that is dropped (after an error of a message) keeps its page for ever, which says that the member
+//! has failed, to those that may have confirmed.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -69,7 +69,7 @@ struct Seat {
     readable: bool,
 }
 
-// SAFETY: `start` is the address of a mapping that `peer`, or the group's pool, keeps; accesses follow `Memory`'s rules.
+// SAFETY: the address of a mapping that `peer`, or the group's pool, keeps; accesses follow `Memory`'s rules.
 unsafe impl Send for Seat {}
 // SAFETY: as above.
 unsafe impl Sync for Seat {}
@@ -102,7 +102,7 @@ impl Draft {
         self.hello.encode()
     }
 
-    /// Maps the pools of all members, whose hellos are given in the order of the group; the caller's is number `me`.
+    /// Maps the pools of all members, by their hellos in the order of the group; the caller's is number `me`.
     pub fn attach(&mut self, me: Member, hellos: &[[u8; HELLO_BYTES]]) -> std::result::Result<(), Failure> {
         let mut seats = Vec::with_capacity(hellos.len());
         for (member, bytes) in hellos.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Draft {
         })
     }
 
-    /// Tries to read all other members' private memory by the component. `find` gives the component's endpoint for a member.
+    /// Tries to read all other members' private memory by the component, by the endpoints that `find` gives.
     pub fn probe_smsc(&mut self, find: impl Fn(Member) -> Option<Endpoint>) -> std::result::Result<(), Failure> {
         let kind = self.hello.smsc;
         if kind == Kind::None {
@@ -221,7 +221,7 @@ impl Drop for Draft {
     }
 }
 
-/// The memory that the members of a group share. Dropping it announces that the caller is through with it, and waits for nobody.
+/// The memory that the members of a group share. Who drops it is through with it, and waits for nobody.
 #[derive(Debug)]
 pub struct Group {
     pool: Arc<Pool>,
@@ -244,7 +244,7 @@ impl Group {
         self.way
     }
 
-    /// Reads by the component, or else by process_vm_readv, where that can reach the member: some memory cannot be mapped.
+    /// Reads by the component, or by process_vm_readv where it reaches further: not all memory can be mapped.
     ///
     /// # Safety
     /// As for [`Memory::fetch`].
@@ -282,7 +282,6 @@ impl Group {
     }
 
     /// Reads by process_vm_readv.
-    ///
     /// # Safety
     /// As for [`Memory::fetch`].
     unsafe fn fetch_cma(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
@@ -294,9 +293,10 @@ impl Group {
     }
 }
 
-// SAFETY: leases are pages of the caller's own pool, reserved and (but where anything may lie) zeroed by `Pool::ready`; views are bounded by the pool's length;
-// both are aligned to a page, and so is page 0 of the first member's pool, which its maker reserves, and where sleepers are counted at a multiple of 64;
-// all are mapped as long as the group's `Pool` and `Peer`s, which it holds. An owner hands pages out again only after all members have dropped the group (see `mailbox`).
+// SAFETY: leases are pages of the caller's own pool, reserved and (but where anything may lie) zeroed by
+// `Pool::ready`; views are bounded by the pool's length; both are aligned to a page, and so is page 0 of the
+// first member's pool, where sleepers are counted; all are mapped as long as the group's `Pool` and `Peer`s,
+// which it holds. An owner hands pages out again only after all members have dropped the group (`mailbox`).
 unsafe impl Memory for Group {
     fn me(&self) -> Member {
         self.me

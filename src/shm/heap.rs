@@ -107,7 +107,8 @@ struct View {
     me: Member,
 }
 
-// SAFETY: the blocks are aligned to 64 bytes, zeroed (but where anything may lie), and live as long as any view.
+// SAFETY: the blocks are aligned to 64 bytes, zeroed (but where anything may lie), and live as long as any
+// view.
 unsafe impl Memory for View {
     fn me(&self) -> Member {
         self.me

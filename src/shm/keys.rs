@@ -1,7 +1,8 @@
-//! Keys of the caller's private memory, for readers whose component needs them: a page of the caller's pool that the others see, a slot for each region.
+//! Keys of the caller's private memory, for readers whose component needs them: a page of the caller's pool
+//! that the others see, a slot for each region.
 //!
-//! A region is known to readers by a number: its slot in the upper 16 bits, and an offset in the lower 48. So who reads from the middle adds to the number as it would
-//! to an address.
+//! A region is known to readers by a number: its slot in the upper 16 bits, and an offset in the lower 48. So
+//! who reads from the middle adds to the number as it would to an address.
 
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
@@ -36,11 +37,12 @@ pub fn needed(ways: Ways) -> bool {
     ways.smsc.is_some_and(|component| component.key_bytes() > 0)
 }
 
-/// What kind of component the caller's memory can be read by, and the keys of a new group, where there are any. `secret`: address and contents of the number that peers
-/// probe with.
+/// What kind of component the caller's memory can be read by, and the keys of a new group, where there are
+/// any. `secret`: address and contents of the number that peers probe with.
 ///
 /// # Safety
-/// Where keys are [`needed`], `page` is a page of the caller's that lasts longer than they, and that nobody else writes.
+/// Where keys are [`needed`], `page` is a page of the caller's that lasts longer than they, and that nobody
+/// else writes.
 pub unsafe fn begin(ways: Ways, secret: Option<(u64, [u8; cma::SECRET])>, page: *mut u8) -> (Kind, Option<Keys>) {
     match ways.smsc.zip(secret) {
         None => (Kind::None, None),
@@ -110,7 +112,8 @@ impl Drop for Keys {
     }
 }
 
-/// The address and the key of what a number from another member stands for. The key of the number that peers probe with: [`probe_key`].
+/// The address and the key of what a number from another member stands for. The key of the number that peers
+/// probe with: [`probe_key`].
 ///
 /// # Safety
 /// `page` is the member's page of keys, and the region of the number is exposed.

@@ -1,11 +1,13 @@
 //! What stands where in a control block, and how its words count.
 //!
-//! A *word* counts operations in its upper half, and steps in its lower half above two bits. Of the `read` word those are the operation's number: so a later
-//! operation differs in both halves, and who sleeps on the lower half does not miss the end of an operation. Of a line they say [in which set](super::turn::View::slot) the writer's slots are: it is used again
-//! only some operations later, whose numbers end alike. A word only ever grows, with
-//! wrap-around: words are compared by the sign of their difference, which is right while they are less than 2³¹ operations apart.
-//! A line that its owner does not use would stay behind that, so each member renews its own from time to time
-//! ([`StreamControl::renew`]); the `read` words go on with every operation.
+//! A *word* counts operations in its upper half, and steps in its lower half above two bits. Of the `read`
+//! word those are the operation's number: so a later operation differs in both halves, and who sleeps on the
+//! lower half does not miss the end of an operation. Of a line they say [in which
+//! set](super::turn::View::slot) the writer's slots are: it is used again only some operations later, whose
+//! numbers end alike. A word only ever grows, with wrap-around: words are compared by the sign of their
+//! difference, which is right while they are less than 2³¹ operations apart. A line that its owner does not
+//! use would stay behind that, so each member renews its own from time to time ([`StreamControl::renew`]);
+//! the `read` words go on with every operation.
 
 use crate::sync::shared::SharedU64;
 use std::cell::UnsafeCell;
@@ -13,11 +15,13 @@ use std::mem::offset_of;
 
 /// Bytes that travel in the cache line of their flag.
 pub const LINE: usize = 56;
-/// Bytes of a short slot. There are [several](super::config::Config::shorts), before the fragments of a queue (or, where slots rotate, places among those for what does not lie [still](super::config::Config::still)), so that the owner seldom has to look how far
-/// the readers are: each such look costs as much as the message takes.
+/// Bytes of a short slot. There are [several](super::config::Config::shorts), before the fragments of a queue
+/// (or, where slots rotate, places among those for what does not lie [still](super::config::Config::still)),
+/// so that the owner seldom has to look how far the readers are: each such look costs as much as the message
+/// takes.
 pub const SHORT: usize = 4096;
-/// Lines of a member in a stream. A team uses the first of them, [as many](super::config::Config::lines) as operations of which a writer may be ahead of the slowest
-/// reader, plus one.
+/// Lines of a member in a stream. A team uses the first of them, [as many](super::config::Config::lines) as
+/// operations of which a writer may be ahead of the slowest reader, plus one.
 pub const LINES: usize = if cfg!(loom) { 8 } else { 32 };
 /// Lanes of a slot.
 pub const LANES: usize = 8;
@@ -49,13 +53,14 @@ impl Line {
 pub struct StreamControl {
     /// Operation n uses line n % l, of l that the team uses: its word counts the published steps.
     pub lines: [Line; LINES],
-    /// Progress as a reader; the contents are what the member says when it is through with an operation, for those it waits for then; or, before, what it [asks](super::turn::asking) for.
+    /// Progress as a reader; the contents are what the member says when it is through with an operation, for
+    /// those it waits for then; or, before, what it [asks](super::turn::asking) for.
     pub read: Line,
 }
 
 impl StreamControl {
-    /// Renews those of one's own lines that are long behind operation `next`, in which nobody waits for them: nobody can wait for a step of
-    /// the operation that they then show, either.
+    /// Renews those of one's own lines that are long behind operation `next`, in which nobody waits for them:
+    /// nobody can wait for a step of the operation that they then show, either.
     pub fn renew(&self, next: u32) {
         use crate::sync::shared::Ordering::{Relaxed, Release};
         for line in &self.lines {
@@ -105,11 +110,13 @@ pub enum Part {
 /// A member's control block.
 #[repr(C, align(64))]
 pub struct Control {
-    /// Not 0 while the member may be sleeping, as it is [counted](Sleepers): on what, src/shm/team/waking.rs says.
+    /// Not 0 while the member may be sleeping, as it is [counted](Sleepers): on what, src/shm/team/waking.rs
+    /// says.
     pub asleep: SharedU64,
     /// Not 0 when an operation of the member has failed.
     pub failed: SharedU64,
-    /// The core that the member was on when it last began a short blocking call, by its number plus one; 0: not known. A hint.
+    /// The core that the member was on when it last began a short blocking call, by its number plus one; 0:
+    /// not known. A hint.
     pub core: SharedU64,
     _line: [u64; 5],
     /// For both parts of each stream: [`NOT_YET`], [`REFUSED`], or the page of the lease plus [`PAGES`].
@@ -125,7 +132,8 @@ const _: () = assert!(offset_of!(StreamControl, lines) == 0 && offset_of!(Line, 
 /// What all members of a team may write, and maybe of other teams: the only such memory.
 #[repr(C, align(64))]
 pub struct Sleepers {
-    /// How many of them may be sleeping: each adds one before it sleeps, and takes it back. While it is 0 nobody's [`asleep`](Control::asleep) is looked at. Of one that was killed in its sleep it stays.
+    /// How many of them may be sleeping: each adds one before it sleeps, and takes it back. While it is 0
+    /// nobody's [`asleep`](Control::asleep) is looked at. Of one that was killed in its sleep it stays.
     pub count: SharedU64,
     _line: [u64; 7],
 }
@@ -143,9 +151,11 @@ const ROUND: u32 = 1 << 28;
 const AGE: u32 = 1 << 30;
 /// Steps of an operation, at most: they are counted in 30 bits, and some sums are beyond the last step.
 pub const STEPS: usize = 1 << 29;
-/// The step by which a member says that it [reads elsewhere](super::turn::View::leave_queues) what it still needs: beyond those of the parts of a queue that it could read.
+/// The step by which a member says that it [reads elsewhere](super::turn::View::leave_queues) what it still
+/// needs: beyond those of the parts of a queue that it could read.
 pub const ELSEWHERE: u32 = STEPS as u32;
-/// The first step by which a member asks another one for its data, or answers ([`ask`](super::turn::View::ask)): beyond all sums of steps.
+/// The first step by which a member asks another one for its data, or answers
+/// ([`ask`](super::turn::View::ask)): beyond all sums of steps.
 pub const ASKING: u32 = STEPS as u32 + (1 << 20);
 /// The last step that can be counted.
 pub const MOST: u32 = (1 << 30) - 1;
@@ -159,7 +169,8 @@ pub fn word(op: u32, step: u32) -> u64 {
 /// The most sets that the word of a line can tell apart.
 pub const MAX_TOLD: u8 = 4;
 
-/// The word of a line whose owner's slots are in `set`, from 0 to 3; to compare others with, that of set 0 is the least.
+/// The word of a line whose owner's slots are in `set`, from 0 to 3; to compare others with, that of set 0 is
+/// the least.
 #[inline(always)]
 pub fn line_word(op: u32, step: u32, set: u8) -> u64 {
     u64::from(op) << 32 | u64::from(step << 2 | u32::from(set))

@@ -1,12 +1,17 @@
-//! Whether a process lives that no pidfd shows, such as one in another container: by a lock on its pool's file.
+//! Whether a process lives that no pidfd shows, such as one in another container: by a lock on its pool's
+//! file.
 //!
-//! The owner locks the file through its own open file description (F_OFD_SETLK, fcntl(2)), and never unlocks it. The kernel does when that description goes: the last descriptor
-//! of it, and the last mapping made through it. So it does when the process dies, however it dies. Who has opened the same file anew has another description, and can ask
-//! whether the lock is there (F_OFD_GETLK), from any name space that the file is seen in.
+//! The owner locks the file through its own open file description (F_OFD_SETLK, fcntl(2)), and never unlocks
+//! it. The kernel does when that description goes: the last descriptor of it, and the last mapping made
+//! through it. So it does when the process dies, however it dies. Who has opened the same file anew has
+//! another description, and can ask whether the lock is there (F_OFD_GETLK), from any name space that the
+//! file is seen in.
 //!
-//! A robust mutex in the pool would tell of the death of the thread that has locked it, not of the process: a program may make a communicator in a thread that ends, and
-//! would be taken for dead. A lock of the whole process (F_SETLK) goes as soon as the program closes any descriptor of the file. This one errs the other way only: a child
-//! that was forked, and has not called exec, keeps it; and who cannot tell says that the process lives.
+//! A robust mutex in the pool would tell of the death of the thread that has locked it, not of the process: a
+//! program may make a communicator in a thread that ends, and would be taken for dead. A lock of the whole
+//! process (F_SETLK) goes as soon as the program closes any descriptor of the file. This one errs the other
+//! way only: a child that was forked, and has not called exec, keeps it; and who cannot tell says that the
+//! process lives.
 
 use std::fs::File;
 use std::io;
@@ -33,7 +38,8 @@ pub fn take(file: &File) -> bool {
 #[derive(Debug)]
 pub struct Lifelock {
     file: File,
-    /// Device and number: a program may close descriptors that it does not know, and get the same number for something else.
+    /// Device and number: a program may close descriptors that it does not know, and get the same number for
+    /// something else.
     identity: (u64, u64),
 }
 

@@ -1,5 +1,5 @@
-//! What a process tells others about its pool, and about its side of a new group: plain bytes of fixed length, which go
-//! through a message.
+//! What a process tells others about its pool, and about its side of a new group: plain bytes of fixed
+//! length, which go through a message.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -122,7 +122,8 @@ pub struct Hello {
     pub control: Page,
     /// Its number for the group.
     pub group: GroupId,
-    /// Address and contents of a number in its private memory, by which to probe reading it; `None`: not wanted, or not possible.
+    /// Address and contents of a number in its private memory, by which to probe reading it; `None`: not
+    /// wanted, or not possible.
     pub secret: Option<(u64, [u8; 16])>,
     /// By which kind of component its private memory can be read.
     pub smsc: Kind,
@@ -144,8 +145,8 @@ impl Hello {
     /// What a member says that has no memory for the group.
     pub const UNABLE: [u8; HELLO_BYTES] = [0; HELLO_BYTES];
 
-    /// Whether a message came from another build of the component: nothing else in it, nor in its memory, means
-    /// what it means here.
+    /// Whether a message came from another build of the component: nothing else in it, nor in its memory,
+    /// means what it means here.
     pub fn is_of_another_build(bytes: &[u8; HELLO_BYTES]) -> bool {
         let mut from = Reader { bytes, at: 0 };
         *bytes != Hello::UNABLE && (u32::from_le_bytes(from.get()), from.get()) != (MAGIC, build())

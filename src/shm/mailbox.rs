@@ -1,26 +1,30 @@
 //! How a process tells another one that it is through with a group's memory: a board of bits.
 //!
-//! Every process has in its own pool one [`Board`] per process of the node (position: local rank in the job), which it alone writes and
-//! only that process reads. A process numbers the groups it is in ([`GroupId`]: an index into its own table, lowest free first). What
-//! a group leases is one unit of release: *i* is through with all that *j* leased for its group *g* when *i*'s side of the
-//! group is dropped, and says so by **flipping bit g** of its board for *j*, then counting up the board's `news`. *j* remembers the bits it
+//! Every process has in its own pool one [`Board`] per process of the node (position: local rank in the job),
+//! which it alone writes and only that process reads. A process numbers the groups it is in ([`GroupId`]: an
+//! index into its own table, lowest free first). What a group leases is one unit of release: *i* is through
+//! with all that *j* leased for its group *g* when *i*'s side of the group is dropped, and says so by
+//! **flipping bit g** of its board for *j*, then counting up the board's `news`. *j* remembers the bits it
 //! has seen and looks at the boards when it allocates or frees; nobody waits.
 //!
 //! Why it is right:
 //!
-//! * **Order.** *i* flips the bit by a release store after its last read of *j*'s pages; *j* loads it by acquire before it hands the
-//!   pages out and writes them: `SYNC(pages read by i are j's to write)`. `news` is stored with release after the flip, so that a *j*
-//!   that sees the count sees every flip counted. A flip that is seen early is simply taken early.
-//! * **Never full.** There is a bit for each group there can be, so there is nothing to wait or to retry for, and a message arrives though
-//!   its writer never calls again. (A ring of messages of the same size holds 1/32 of them.)
-//! * **No lost flip, no ABA.** *j* uses the number *g* again only when each peer of the group has flipped its bit and *j* has seen it. So
-//!   between two flips of a bit lies one look at it, and a flip always means the incarnation of *g* that is in the table.
-//! * **No wrap.** A bit has two states, and both mean "flipped" against what was seen before. `news` is 64 bits wide; wrapping it would
-//!   do no harm, because it is compared for being equal.
-//! * **A first look.** A board starts as zeros, as does what has been seen; *i* flips nothing before it has confirmed a group
-//!   with *j*, which it does only when it knows that *j* has attached its pool.
-//! * **A dead peer** flips no more. Being dead it reads no more either, so that *j* may take its release for granted
-//!   once it knows (`Pool` asks when memory is short). What it wrote stays mapped.
+//! * **Order.** *i* flips the bit by a release store after its last read of *j*'s pages; *j* loads it by
+//!   acquire before it hands the pages out and writes them: `SYNC(pages read by i are j's to write)`. `news`
+//!   is stored with release after the flip, so that a *j* that sees the count sees every flip counted. A flip
+//!   that is seen early is simply taken early.
+//! * **Never full.** There is a bit for each group there can be, so there is nothing to wait or to retry for,
+//!   and a message arrives though its writer never calls again. (A ring of messages of the same size holds
+//!   1/32 of them.)
+//! * **No lost flip, no ABA.** *j* uses the number *g* again only when each peer of the group has flipped its
+//!   bit and *j* has seen it. So between two flips of a bit lies one look at it, and a flip always means the
+//!   incarnation of *g* that is in the table.
+//! * **No wrap.** A bit has two states, and both mean "flipped" against what was seen before. `news` is 64
+//!   bits wide; wrapping it would do no harm, because it is compared for being equal.
+//! * **A first look.** A board starts as zeros, as does what has been seen; *i* flips nothing before it has
+//!   confirmed a group with *j*, which it does only when it knows that *j* has attached its pool.
+//! * **A dead peer** flips no more. Being dead it reads no more either, so that *j* may take its release for
+//!   granted once it knows (`Pool` asks when memory is short). What it wrote stays mapped.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +37,8 @@ pub const LINE_WORDS: usize = 8;
 /// The most words of a board.
 const MAX_WORDS: usize = 17 * LINE_WORDS;
 
-/// Words of each board in pools of `pages` pages: one bit per page, as far as 8640 groups. The same for all pools of a job.
+/// Words of each board in pools of `pages` pages: one bit per page, as far as 8640 groups. The same for all
+/// pools of a job.
 pub const fn board_words(pages: u32) -> usize {
     let words = (1 + (pages as usize).div_ceil(64)).next_multiple_of(LINE_WORDS);
     if words < MAX_WORDS { words } else { MAX_WORDS }
@@ -55,7 +60,8 @@ impl<'a> Board<'a> {
     }
 }
 
-/// What the caller has written on one of its boards: who has it is the board's only writer, and need not read it.
+/// What the caller has written on one of its boards: who has it is the board's only writer, and need not read
+/// it.
 #[derive(Debug)]
 pub struct Outbox {
     news: u64,
@@ -68,7 +74,8 @@ impl Outbox {
         Outbox { news: 0, written: vec![0; words - 1].into() }
     }
 
-    /// Says that the caller is through with what the reader of the board leased for its `group`: once per group.
+    /// Says that the caller is through with what the reader of the board leased for its `group`: once per
+    /// group.
     pub fn announce(&mut self, board: Board, group: GroupId) {
         let index = group as usize / 64;
         self.written[index] ^= 1 << (group % 64);
@@ -162,7 +169,8 @@ mod tests {
         assert_eq!(poll(&mut inbox, &words), [5]);
     }
 
-    /// One thread reads a page and says so, the other one writes it then: for tools that notice accesses which nothing puts in order.
+    /// One thread reads a page and says so, the other one writes it then: for tools that notice accesses
+    /// which nothing puts in order.
     #[test]
     fn a_page_is_written_again_when_it_has_been_read() {
         struct Page(UnsafeCell<u64>);

@@ -1,7 +1,9 @@
-//! The file of a pool in a process' address space: all of it has an address, and only what groups use can be accessed.
+//! The file of a pool in a process' address space: all of it has an address, and only what groups use can be
+//! accessed.
 //!
-//! A pool is as long as a process may ever need, and sparse. Its pages are [opened](Mapping::open) when a group first uses them: until then nothing can make the
-//! system provide them, be it mlockall(2), a wrong read, or a tool that looks at all that is mapped. Core dumps leave pools out.
+//! A pool is as long as a process may ever need, and sparse. Its pages are [opened](Mapping::open) when a
+//! group first uses them: until then nothing can make the system provide them, be it mlockall(2), a wrong
+//! read, or a tool that looks at all that is mapped. Core dumps leave pools out.
 
 use std::fs::File;
 use std::io;
@@ -92,7 +94,8 @@ impl Mapping {
         }
     }
 
-    /// Opens pages of the pool, and maps those that have not been mapped so before. Again it would change nothing, but take 50 µs for 2 MiB.
+    /// Opens pages of the pool, and maps those that have not been mapped so before. Again it would change
+    /// nothing, but take 50 µs for 2 MiB.
     pub fn map_ahead(&self, first: Page, count: u32) {
         if self.open(first, count).is_err() {
             return;
@@ -118,7 +121,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this mapping is ours, and nobody holds an address in it any more (`Group` and `Pool` see to it).
+        // SAFETY: this mapping is ours, and nobody holds an address in it any more (`Group` and `Pool` see to
+        // it).
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

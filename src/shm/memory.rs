@@ -20,11 +20,12 @@ pub enum Contents {
     Soon,
 }
 
-/// The memory that the members of one team share. All of it is written by its owner only, but for a [count](Memory::sleepers).
+/// The memory that the members of one team share. All of it is written by its owner only, but for a
+/// [count](Memory::sleepers).
 ///
 /// # Safety
-/// What the functions return must be memory of the lengths said here, aligned to 64 bytes, zeroed when first handed out (if [`Contents::Zeros`]), and valid as long
-/// as `self`.
+/// What the functions return must be memory of the lengths said here, aligned to 64 bytes, zeroed when first
+/// handed out (if [`Contents::Zeros`]), and valid as long as `self`.
 pub unsafe trait Memory: Send + Sync {
     /// The caller's place.
     fn me(&self) -> Member;
@@ -32,10 +33,11 @@ pub unsafe trait Memory: Send + Sync {
     fn size(&self) -> usize;
     /// The control block (4 KiB) of a member: the caller may write its own and reads the others'.
     fn control(&self, member: Member) -> *mut u8;
-    /// [`Sleepers`](crate::shm::layout::Sleepers), the same for all members, which each of them may change. Other teams may count there as well.
+    /// [`Sleepers`](crate::shm::layout::Sleepers), the same for all members, which each of them may change.
+    /// Other teams may count there as well.
     fn sleepers(&self) -> *mut u8;
-    /// Reserves `bytes` of the caller's own memory: its first page, and its address. `None`: the budget is spent, or there is
-    /// no memory.
+    /// Reserves `bytes` of the caller's own memory: its first page, and its address. `None`: the budget is
+    /// spent, or there is no memory.
     fn lease(&self, bytes: usize, contents: Contents) -> Option<(Page, *mut u8)>;
     /// Maps what a member has leased, so that to use it takes no faults: a hint.
     fn map(&self, _member: Member, _page: Page, _bytes: usize) {}
@@ -47,7 +49,8 @@ pub unsafe trait Memory: Send + Sync {
     fn registers(&self) -> bool {
         false
     }
-    /// Lets the others read `bytes` at `start`: what they are to give to [`fetch`](Memory::fetch) as address. `None`: they cannot, for want of memory.
+    /// Lets the others read `bytes` at `start`: what they are to give to [`fetch`](Memory::fetch) as address.
+    /// `None`: they cannot, for want of memory.
     fn expose(&self, start: *const u8, _bytes: usize) -> Option<NonZeroU64> {
         NonZeroU64::new(start.expose_provenance() as u64)
     }

@@ -1,8 +1,9 @@
-//! The processes of one node in an operation of many nodes: what the composition of levels ([`crate::hier`]) asks for at the level of the node.
+//! The processes of one node in an operation of many nodes: what the composition of levels ([`crate::hier`])
+//! asks for at the level of the node.
 //!
-//! Every lane of the operation has a stream of its own, so lanes need no order among them; within a lane the parts of the operation follow
-//! each other on all members alike. A stream is leased when a lane first uses it: whoever has no memory for it says so, and
-//! then no member uses it.
+//! Every lane of the operation has a stream of its own, so lanes need no order among them; within a lane the
+//! parts of the operation follow each other on all members alike. A stream is leased when a lane first uses
+//! it: whoever has no memory for it says so, and then no member uses it.
 
 use super::layout::LINE;
 use super::memory::Member;
@@ -24,8 +25,9 @@ pub struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// For an operation that has this slot of the team to itself. From `zero_copy` bytes on, data are read from another process's
-    /// memory; `combine` says how elements are combined, where they are. The same on all members.
+    /// For an operation that has this slot of the team to itself. From `zero_copy` bytes on, data are read
+    /// from another process's memory; `combine` says how elements are combined, where they are. The same on
+    /// all members.
     pub fn new(team: &'a Team, slot: usize, zero_copy: Thresholds, combine: Option<&'a dyn Combine>) -> Node<'a> {
         Node { team, slot, zero_copy, combine, tree: None }
     }
@@ -35,12 +37,14 @@ impl<'a> Node<'a> {
         Node { tree, ..self }
     }
 
-    /// The tree for a reduction of so many bytes to `leader`, or for a barrier that it leads, if there is one.
+    /// The tree for a reduction of so many bytes to `leader`, or for a barrier that it leads, if there is
+    /// one.
     pub fn tree_of(&self, leader: Member, bytes: usize) -> Option<&'a Tree> {
         self.tree.filter(|tree| tree.root() == leader && tree::suits_reduction(self.team, bytes))
     }
 
-    /// The tree for a broadcast of so many bytes from `leader`, who lets others read its memory from `zero_copy` bytes on, if there is one.
+    /// The tree for a broadcast of so many bytes from `leader`, who lets others read its memory from
+    /// `zero_copy` bytes on, if there is one.
     pub fn tree_from(&self, leader: Member, bytes: usize, zero_copy: usize) -> Option<&'a Tree> {
         self.tree.filter(|tree| tree.root() == leader && tree::suits_bcast(self.team, bytes, zero_copy))
     }

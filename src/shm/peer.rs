@@ -1,14 +1,21 @@
 //! Another process of the node: its pool, and whether it lives.
 //!
-//! But for the [count of sleepers](super::layout::Sleepers) in its first page nothing is written there. All the same it is mapped writable on processors of AMD's: on a Zen 4 a read of a line that another core has just written takes the line away from that core where the page
-//! may be written, and leaves it a copy where it may only be read; and what one core alone has comes back to the writer sooner. 1 KiB that another core had read took 70 to 100 ns to write then, instead of 160 to 210, and 2 KiB 110 to 180 instead of 320, while caches were near. (Of more,
-//! from 4 KiB on, the processor reads ahead by itself, which leaves copies in any case.) On other processors, and where assertions are checked, all but that page is for reading only, so that a wrong write is a fault.
+//! But for the [count of sleepers](super::layout::Sleepers) in its first page nothing is written there. All
+//! the same it is mapped writable on processors of AMD's: on a Zen 4 a read of a line that another core has
+//! just written takes the line away from that core where the page may be written, and leaves it a copy where
+//! it may only be read; and what one core alone has comes back to the writer sooner. 1 KiB that another core
+//! had read took 70 to 100 ns to write then, instead of 160 to 210, and 2 KiB 110 to 180 instead of 320,
+//! while caches were near. (Of more, from 4 KiB on, the processor reads ahead by itself, which leaves copies
+//! in any case.) On other processors, and where assertions are checked, all but that page is for reading
+//! only, so that a wrong write is a fault.
 //!
-//! process_vm_readv and process_vm_writev know a process by its number. A process that dies leaves its number to another one, of the same user perhaps, whose memory nobody
-//! shall read, let alone write; and a number may come up again within seconds (there are 32768 of them by default, given out in turn). So a look at
-//! the process, which its descriptor keeps apart from all others, comes first: [`Peer::is_itself`]. A look takes a system call, 0.2 µs where 64 KiB take 4, so that it is good
-//! for [`LOOK_NS`]: too short a time for numbers to go round, however many processes are started. What remains is a caller that is
-//! stopped between the look and the copy for as long as that takes. (Linux has no such call that takes a descriptor.)
+//! process_vm_readv and process_vm_writev know a process by its number. A process that dies leaves its number
+//! to another one, of the same user perhaps, whose memory nobody shall read, let alone write; and a number
+//! may come up again within seconds (there are 32768 of them by default, given out in turn). So a look at the
+//! process, which its descriptor keeps apart from all others, comes first: [`Peer::is_itself`]. A look takes
+//! a system call, 0.2 µs where 64 KiB take 4, so that it is good for [`LOOK_NS`]: too short a time for
+//! numbers to go round, however many processes are started. What remains is a caller that is stopped between
+//! the look and the copy for as long as that takes. (Linux has no such call that takes a descriptor.)
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -47,7 +54,8 @@ impl Peer {
     /// Maps the pool of another process.
     pub fn attach(locator: &Locator) -> Result<Peer, Failure> {
         let same_space = locator.pid_space != 0 && locator.pid_space == pid_space();
-        // The watch begins before the token is checked: then the process watched is the owner, and no later one of the same number.
+        // The watch begins before the token is checked: then the process watched is the owner, and no later
+        // one of the same number.
         let watch = same_space.then(|| Watch::start(locator.pid));
         let file = open(locator, same_space)?;
         let bytes = locator.length;
@@ -61,7 +69,8 @@ impl Peer {
         Ok(Peer { locator: locator.clone(), map, watch, seen: AtomicU64::new(0), smsc: OnceLock::new() })
     }
 
-    /// Whether its number is that of its process, and no other's: before an access to private memory by that number.
+    /// Whether its number is that of its process, and no other's: before an access to private memory by that
+    /// number.
     #[inline]
     pub fn is_itself(&self) -> bool {
         let now = clock::nanoseconds();
@@ -110,7 +119,8 @@ fn open(locator: &Locator, same_space: bool) -> Result<File, Failure> {
     })
 }
 
-/// Opens a file if it is the pool. What lies there may be anything: a device would be opened with effects, a pipe would block.
+/// Opens a file if it is the pool. What lies there may be anything: a device would be opened with effects, a
+/// pipe would block.
 fn open_at(path: &Path, locator: &Locator) -> Result<File, Failure> {
     let cannot = |error| Failure::of(format!("cannot open {} of {}", path.display(), owner(locator)), error);
     let is_pool = |data: &fs::Metadata| data.is_file() && data.len() == locator.length;
@@ -193,7 +203,8 @@ impl Watch {
     }
 }
 
-/// Whether it is a descriptor of a process. A program may close those that it does not know, and get the same number for something else.
+/// Whether it is a descriptor of a process. A program may close those that it does not know, and get the same
+/// number for something else.
 fn is_pidfd(fd: &OwnedFd) -> bool {
     // SAFETY: signal 0 is none.
     let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), 0, ptr::null::<u8>(), 0) };

@@ -1,11 +1,15 @@
-//! A process' own memory for its groups: one pool per process and backing, from which control blocks and queues are leased.
+//! A process' own memory for its groups: one pool per process and backing, from which control blocks and
+//! queues are leased.
 //!
-//! Layout: page 0 and some more hold the header (token, [`Sleepers`], then the boards of [`super::mailbox`], one per process of the node); the rest
-//! is handed out in pages. Every byte is written by the owner only, but for the sleepers. The pool is as long as the process' share, sparse, and has addresses for
-//! all of it, so that no lease needs another mapping anywhere. Pages count against the [`Budget`] while they are reserved; how they come, and go back to the system: src/shm/pool/pages.rs.
+//! Layout: page 0 and some more hold the header (token, [`Sleepers`], then the boards of [`super::mailbox`],
+//! one per process of the node); the rest is handed out in pages. Every byte is written by the owner only,
+//! but for the sleepers. The pool is as long as the process' share, sparse, and has addresses for all of it,
+//! so that no lease needs another mapping anywhere. Pages count against the [`Budget`] while they are
+//! reserved; how they come, and go back to the system: src/shm/pool/pages.rs.
 //!
-//! A group's pages are free again when the owner has dropped its side of the group and every other member has announced that it
-//! is through with them. The pool looks for announcements whenever it leases and whenever a group ends.
+//! A group's pages are free again when the owner has dropped its side of the group and every other member has
+//! announced that it is through with them. The pool looks for announcements whenever it leases and whenever a
+//! group ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,7 +38,8 @@ mod pages;
 /// Bytes of a page of a pool, whatever the system's are: a control block.
 pub const PAGE: usize = 4096;
 
-/// Where, in page 0, the owner says that it has [locked](super::lifelock) the file for as long as it lives: 1.
+/// Where, in page 0, the owner says that it has [locked](super::lifelock) the file for as long as it lives:
+/// 1.
 pub(super) const LOCKED: usize = 16;
 
 /// Where, in page 0, the sleepers of teams whose first member has the pool are counted.
@@ -163,7 +168,8 @@ impl Pool {
         self.lock().refusal.clone()
     }
 
-    /// Begins a group: leases the control block, and what `ways` of reading private memory need, which the others may try.
+    /// Begins a group: leases the control block, and what `ways` of reading private memory need, which the
+    /// others may try.
     pub fn prepare(self: &Arc<Pool>, ways: Ways) -> Result<Draft, Failure> {
         let mut state = self.lock();
         self.collect(&mut state);
@@ -275,8 +281,8 @@ impl Pool {
         }
     }
 
-    /// The owner leaves a group: announces to each member (local rank, its number for the group) that it is through with that member's
-    /// pages. Its own are free when all have done the same.
+    /// The owner leaves a group: announces to each member (local rank, its number for the group) that it is
+    /// through with that member's pages. Its own are free when all have done the same.
     pub(super) fn leave(&self, group: GroupId, members: impl Iterator<Item = (u32, GroupId)>) {
         let mut state = self.lock();
         for (local, its) in members {
@@ -320,7 +326,8 @@ impl Pool {
         self.give_back(state);
     }
 
-    /// Takes the announcements of dead peers for granted: they read no more. Tells whether that has freed anything.
+    /// Takes the announcements of dead peers for granted: they read no more. Tells whether that has freed
+    /// anything.
     fn bury(&self, state: &mut State) -> bool {
         for (local, known) in (0..).zip(&mut state.peers) {
             let Some(known) = known else { continue };

@@ -1,9 +1,11 @@
-//! When to read another process' memory instead of copying through shared memory: from times measured on this node.
+//! When to read another process' memory instead of copying through shared memory: from times measured on this
+//! node.
 //!
-//! Which is faster depends on the machine: process_vm_readv pays for a system call and for every page, but moves data once; through a queue they
-//! move twice, but both sides work at the same time, and caches hand lines over without the kernel. Where one side would wait, both can copy between their
-//! private memories. On one machine the queue wins at every size, on another it loses from 32 KiB on. So the first team of a process measures the ways with
-//! broadcasts, in its first blocking operation, and later teams reuse that.
+//! Which is faster depends on the machine: process_vm_readv pays for a system call and for every page, but
+//! moves data once; through a queue they move twice, but both sides work at the same time, and caches hand
+//! lines over without the kernel. Where one side would wait, both can copy between their private memories. On
+//! one machine the queue wins at every size, on another it loses from 32 KiB on. So the first team of a
+//! process measures the ways with broadcasts, in its first blocking operation, and later teams reuse that.
 
 mod thresholds;
 
@@ -24,21 +26,29 @@ use std::time::Instant;
 const SIZES: [usize; 3] = [16 << 10, 64 << 10, 256 << 10];
 /// From so many bytes on an advantage counts that shows at each of [`SIZES`] and at the longer ones.
 const FROM: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
-/// An advantage: this part of the other's time, in percent, for each of [`SIZES`]. Less than all of it counts, above all of short messages: a program's calls find other
-/// things in the caches, and messages through the queue took longer here than in calls as long as this was measured a few times, with buffers 16 bytes behind the beginning of a page.
+/// An advantage: this part of the other's time, in percent, for each of [`SIZES`]. Less than all of it
+/// counts, above all of short messages: a program's calls find other things in the caches, and messages
+/// through the queue took longer here than in calls as long as this was measured a few times, with buffers 16
+/// bytes behind the beginning of a page.
 const PERCENT: [u64; 3] = [65, 80, 90];
-/// Blocks of an exchange are read in any case from so many bytes on (but [the longest](QUEUED_AGAIN) of two members, in an alltoall). Where caches are fast at times only, blocks of 128 and 256 KiB through the queue take 0.7 to 0.9 of the time that reading takes, but
-/// up to 1.25 of it at other times, when it is more than other libraries take: a choice that is made once had better be the one that is never bad. (In calls that do not block [sooner](Rates::thresholds).)
+/// Blocks of an exchange are read in any case from so many bytes on (but [the longest](QUEUED_AGAIN) of two
+/// members, in an alltoall). Where caches are fast at times only, blocks of 128 and 256 KiB through the queue
+/// take 0.7 to 0.9 of the time that reading takes, but up to 1.25 of it at other times, when it is more than
+/// other libraries take: a choice that is made once had better be the one that is never bad. (In calls that
+/// do not block [sooner](Rates::thresholds).)
 const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;
-/// Of two members with cores of their own, whose slots [rotate](Config::rotates), a blocking alltoall has blocks of so many bytes and more in the queues again, where reading is a system call each time. On a Zen 4 1 to 16 MiB took 0.76 to 1.00
-/// of coll/tuned's time so, and read 0.88 to 1.04 (docs/findings.md, "Exchanges of long blocks").
+/// Of two members with cores of their own, whose slots [rotate](Config::rotates), a blocking alltoall has
+/// blocks of so many bytes and more in the queues again, where reading is a system call each time. On a Zen 4
+/// 1 to 16 MiB took 0.76 to 1.00 of coll/tuned's time so, and read 0.88 to 1.04 (docs/findings.md, "Exchanges
+/// of long blocks").
 const QUEUED_AGAIN: usize = 1 << 20;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// How often each is measured; the shortest time counts. The first two of each find pages that nobody has touched, and lines that the writer has not taken back;
-/// of 256 KiB through the queue, six found 20 to 25 µs where calls then took 12, and a hundred found 12 to 16.
+/// How often each is measured; the shortest time counts. The first two of each find pages that nobody has
+/// touched, and lines that the writer has not taken back; of 256 KiB through the queue, six found 20 to 25 µs
+/// where calls then took 12, and a hundred found 12 to 16.
 const TRIES: usize = 20;
 
 /// How many ways are measured.
@@ -52,7 +62,8 @@ pub type Times = [u32; SIZES.len()];
 pub struct Rates {
     /// A broadcast through the queue: everybody copies at the same time.
     pub queue: Times,
-    /// The same, but written through the caches in any case, as it is while they are [near](copy::pace), unless the parameter says how to write.
+    /// The same, but written through the caches in any case, as it is while they are [near](copy::pace),
+    /// unless the parameter says how to write.
     pub cached: Times,
     /// A broadcast whose readers read the root's memory.
     pub fetch: Times,
@@ -100,10 +111,10 @@ impl Rates {
 
     /// What follows for such a team.
     ///
-    /// The time of each operation is put together from those of a broadcast: a member of an exchange copies in, then out, where it could fetch,
-    /// which overlaps in part while the blocks fit caches; the root
-    /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the root of a gather copies one block after the
-    /// other, or at least not more than a member.
+    /// The time of each operation is put together from those of a broadcast: a member of an exchange copies
+    /// in, then out, where it could fetch, which overlaps in part while the blocks fit caches; the root
+    /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the
+    /// root of a gather copies one block after the other, or at least not more than a member.
     pub fn thresholds(&self, terms: Terms) -> ByMode {
         let Terms { members, way, stores, rotates } = terms;
         let of = |divide| self.of_mode(members, divide, rotates);
@@ -113,7 +124,8 @@ impl Rates {
         if queued_again {
             blocking.alltoall.end = QUEUED_AGAIN;
         }
-        // Who does not block gains less by a queue: two ranks' Iallgather of 128 KiB took 1.04 to 1.17 of coll/libnbc's time through it, and 0.94 read. (Others were not measured.)
+        // Who does not block gains less by a queue: two ranks' Iallgather of 128 KiB took 1.04 to 1.17 of
+        // coll/libnbc's time through it, and 0.94 read. (Others were not measured.)
         ByMode { blocking, others: Thresholds { allgather: others.allgather.min(LONG), ..others } }
     }
 
@@ -124,8 +136,10 @@ impl Rates {
         let pick = |root: Option<Root>, queue: fn(u64, u64, u64) -> u64| {
             let divides = |i: usize| divide && root.is_some_and(|root| share_among(members, FROM[i], root, least) > 0);
             let wins = |i: usize| {
-                // Where caches are far at times only, both sides copying take up to 1.4 times as long as a queue that is written past them, but half as long as the queue while
-                // they are near. (What only the reader copies takes about as long as a queue, near and far.) Where slots rotate a queue takes less, near and far.
+                // Where caches are far at times only, both sides copying take up to 1.4 times as long as a
+                // queue that is written past them, but half as long as the queue while they are near. (What
+                // only the reader copies takes about as long as a queue, near and far.) Where slots rotate a
+                // queue takes less, near and far.
                 let fetch = if divides(i) { self.divided[i] } else { self.fetch[i] };
                 let queue_took = if divides(i) && !rotates { self.cached[i] } else { self.queue[i] };
                 let [q, f, c] = [queue_took, fetch, self.copy[i]].map(u64::from);
@@ -149,8 +163,8 @@ impl Rates {
     }
 }
 
-/// Measures on the team's blocking stream, before anybody else uses that; all members must be able to fetch. All get the times of
-/// member 0; `None` when the stream has no memory.
+/// Measures on the team's blocking stream, before anybody else uses that; all members must be able to fetch.
+/// All get the times of member 0; `None` when the stream has no memory.
 pub async fn measure(team: &Team) -> Result<Option<Rates>> {
     let mut room = vec![0_u8; SIZES[2] + LINE];
     let mut other = vec![0_u8; if team.me() == 0 { room.len() } else { 0 }];
@@ -168,7 +182,8 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
         }
     }
     for (i, size) in SIZES.into_iter().enumerate() {
-        // Way by way: what one leaves in the root's cache, as a divided one does, would take time of the next one.
+        // Way by way: what one leaves in the root's cache, as a divided one does, would take time of the next
+        // one.
         let ways = [(usize::MAX, false, false), (usize::MAX, false, true), (0, false, false), (0, true, false)];
         for (way, (limit, divide, cached)) in ways.into_iter().enumerate() {
             let _through_caches = cached.then(ThroughCaches::begin);

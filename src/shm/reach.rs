@@ -10,17 +10,22 @@ use crate::sync::shared::{Ordering, SharedU64};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// So many first looks of each blocking poll that brings no contents come without a pause between them: with pauses (25 ns) a Bcast of 8 to 64 B between two cores took 4 to 8 % longer.
+/// So many first looks of each blocking poll that brings no contents come without a pause between them: with
+/// pauses (25 ns) a Bcast of 8 to 64 B between two cores took 4 to 8 % longer.
 const HURRIED: u32 = 40;
 
-/// Looks, with a pause after each, that take about as long as to give the core away and to get it back (1 µs).
+/// Looks, with a pause after each, that take about as long as to give the core away and to get it back (1
+/// µs).
 const LOOKS_FOR_A_TURN: u32 = 40;
 
-/// A caller that does not block and has looked on in vain so often looks once at a time again: the member does something else meanwhile.
+/// A caller that does not block and has looked on in vain so often looks once at a time again: the member
+/// does something else meanwhile.
 const LOOKS_ON: u32 = 16;
 
-/// Before a caller that does not block gives up its first poll it looks so often again (0.25 µs; not where processes take turns on the cores): members that start an operation together are through with it before
-/// Open MPI's progress has looked after all else once. Two ranks on a Zen 4 took 0.8 of the time that a single look took, up to 2 KiB; twice as many looks changed nothing.
+/// Before a caller that does not block gives up its first poll it looks so often again (0.25 µs; not where
+/// processes take turns on the cores): members that start an operation together are through with it before
+/// Open MPI's progress has looked after all else once. Two ranks on a Zen 4 took 0.8 of the time that a
+/// single look took, up to 2 KiB; twice as many looks changed nothing.
 const LOOKS_AT_FIRST: u32 = 10;
 
 const _: () = assert!(LOOKS_FOR_A_TURN <= HURRIED, "who looks for a turn pauses after each look");
@@ -74,7 +79,10 @@ impl<'t> Reach<'t> {
         }
     }
 
-    /// The member is in the middle of a message: so a caller that does not block looks on for a while, too, about as long as a piece takes. Else it comes back for each piece when all else has been looked after: two ranks on a Zen 4 took 1.0 to 1.1 of coll/libnbc's time in an Ibcast or Igather of 128 KiB in some jobs, and 0.5 to 1.0 since. Not where processes take turns on the cores.
+    /// The member is in the middle of a message: so a caller that does not block looks on for a while, too,
+    /// about as long as a piece takes. Else it comes back for each piece when all else has been looked after:
+    /// two ranks on a Zen 4 took 1.0 to 1.1 of coll/libnbc's time in an Ibcast or Igather of 128 KiB in some
+    /// jobs, and 0.5 to 1.0 since. Not where processes take turns on the cores.
     #[inline(never)]
     pub(super) fn soon(self) -> Reach<'t> {
         match self.team.config().waiting.crowded {
@@ -106,7 +114,8 @@ impl<'t> Reach<'t> {
         Reach { from_root: true, ..self }
     }
 
-    /// Goes on looking for about as long as it takes to give the core away and to get it back, where [that may well be enough](Team::may_come_soon): what the word has come to, if it has.
+    /// Goes on looking for about as long as it takes to give the core away and to get it back, where [that
+    /// may well be enough](Team::may_come_soon): what the word has come to, if it has.
     #[inline(always)]
     pub(super) fn look_on(&self) -> Option<u64> {
         if !self.team.may_come_soon(self.member, self.word, self.target, self.from_root) {
@@ -121,8 +130,8 @@ impl<'t> Reach<'t> {
         None
     }
 
-    /// Looks at once: `None` where the word has come so far, else what is left of the wait. As a rule nothing is, and then there is nothing to be kept
-    /// between two polls.
+    /// Looks at once: `None` where the word has come so far, else what is left of the wait. As a rule nothing
+    /// is, and then there is nothing to be kept between two polls.
     #[inline(always)]
     pub fn late(self) -> Option<Reach<'t>> {
         match self.look() {
@@ -143,7 +152,8 @@ impl<'t> Reach<'t> {
     #[inline(always)]
     pub(super) fn look(&self) -> Option<u64> {
         let mut left = self.looks;
-        // In the beginning a short pause would be too long; whoever looks only a few times, or takes lines away from their writer, pauses.
+        // In the beginning a short pause would be too long; whoever looks only a few times, or takes lines
+        // away from their writer, pauses.
         let hurried = if self.looks > HURRIED && self.lines == 0 { self.looks - HURRIED } else { u32::MAX };
         loop {
             if self.lines > 0 {

@@ -1,19 +1,23 @@
 //! How the members of a group read each other's private memory.
 //!
-//! Two ways: the caller's own [`cma`](super::cma), and a [component](super::smsc) of the MPI library's. Each is tried by every member on every other one, and all use one
-//! that works everywhere.
+//! Two ways: the caller's own [`cma`](super::cma), and a [component](super::smsc) of the MPI library's. Each
+//! is tried by every member on every other one, and all use one that works everywhere.
 //!
-//! * *Threads*: a member may read in several threads at once (blocking operations in one, the progress engine in another). process_vm_readv has no state; a
-//!   component must say that it can.
-//! * *Nonblocking operations*: either way the reader does all the work, within one poll. A component that maps keeps what it has mapped, so that a poll costs a
-//!   copy; one that needs keys makes the owner register its memory, which may take a system call and pins pages.
-//! * *Cost*: process_vm_readv takes a system call and a walk over the pages each time. Mapped memory costs that once, and then what a copy costs.
-//! * *Failure*: some memory can be accessed by its own process only, such as a device's: then a read fails, and the reader [asks](super::turn::asking) the owner. Who
-//!   cannot read for another reason, such as rights that the owner has given up since, asks too. process_vm_readv from a process that has died is an error, also when its
-//!   number is [another's](super::peer) by then. Mapped memory of one may be gone in the middle of a copy: SIGBUS.
+//! * *Threads*: a member may read in several threads at once (blocking operations in one, the progress engine
+//!   in another). process_vm_readv has no state; a component must say that it can.
+//! * *Nonblocking operations*: either way the reader does all the work, within one poll. A component that
+//!   maps keeps what it has mapped, so that a poll costs a copy; one that needs keys makes the owner register
+//!   its memory, which may take a system call and pins pages.
+//! * *Cost*: process_vm_readv takes a system call and a walk over the pages each time. Mapped memory costs
+//!   that once, and then what a copy costs.
+//! * *Failure*: some memory can be accessed by its own process only, such as a device's: then a read fails,
+//!   and the reader [asks](super::turn::asking) the owner. Who cannot read for another reason, such as rights
+//!   that the owner has given up since, asks too. process_vm_readv from a process that has died is an error,
+//!   also when its number is [another's](super::peer) by then. Mapped memory of one may be gone in the middle
+//!   of a copy: SIGBUS.
 //!
-//! So, where the choice is ours, a component that maps comes first, then process_vm_readv, then any other component (which is what is left
-//! where process_vm_readv is forbidden).
+//! So, where the choice is ours, a component that maps comes first, then process_vm_readv, then any other
+//! component (which is what is left where process_vm_readv is forbidden).
 
 use super::smsc::Component;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +50,8 @@ impl Ways {
 }
 
 impl Way {
-    /// The way for all members, from what works for all of them: process_vm_readv, the component, and whether the component maps.
+    /// The way for all members, from what works for all of them: process_vm_readv, the component, and whether
+    /// the component maps.
     pub fn choose(cma: bool, smsc: bool, maps: bool) -> Way {
         match (cma, smsc) {
             (_, true) if maps || !cma => Way::Smsc,

@@ -1,8 +1,9 @@
-//! Reading another process' private memory by a component that somebody else provides: with Open MPI, what its framework smsc has selected (XPMEM, KNEM,
-//! cross memory attach).
+//! Reading another process' private memory by a component that somebody else provides: with Open MPI, what
+//! its framework smsc has selected (XPMEM, KNEM, cross memory attach).
 //!
-//! Components come in three kinds: those that map the other's memory, which is then copied from like one's own; those that copy; and those
-//! that copy what its owner has registered before, by a key that the owner hands over ([`Keys`](super::keys::Keys)).
+//! Components come in three kinds: those that map the other's memory, which is then copied from like one's
+//! own; those that copy; and those that copy what its owner has registered before, by a key that the owner
+//! hands over ([`Keys`](super::keys::Keys)).
 
 use super::cma;
 use super::copy;
@@ -24,7 +25,8 @@ pub struct View {
 /// A component. All of it may be called by several threads at once.
 ///
 /// # Safety
-/// What a function has said it did is done: an endpoint, a view and a registration last until they are given back.
+/// What a function has said it did is done: an endpoint, a view and a registration last until they are given
+/// back.
 pub unsafe trait Component: Debug + Send + Sync {
     /// Whether it maps.
     fn maps(&self) -> bool;
@@ -32,10 +34,12 @@ pub unsafe trait Component: Debug + Send + Sync {
     /// Bytes of a key, up to [`KEY_BYTES`]; 0: it needs none.
     fn key_bytes(&self) -> usize;
 
-    /// Copies `bytes` at address `from` of the endpoint's process to `to`; false: it cannot, and some of `to` may have been written.
+    /// Copies `bytes` at address `from` of the endpoint's process to `to`; false: it cannot, and some of `to`
+    /// may have been written.
     ///
     /// # Safety
-    /// `endpoint` is one of this component's, `to` holds so many bytes, and `key` is null or holds [`KEY_BYTES`].
+    /// `endpoint` is one of this component's, `to` holds so many bytes, and `key` is null or holds
+    /// [`KEY_BYTES`].
     unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize, key: *const u8) -> bool;
 
     /// Maps `bytes` at address `from` of the endpoint's process. Only where it [`maps`](Component::maps).
@@ -87,7 +91,8 @@ impl Endpoint {
         Endpoint { component, at }
     }
 
-    /// Copies `bytes` at address `from` of the process to `to`: all of them, or false. `key`: that of the region they lie in, where the component needs one.
+    /// Copies `bytes` at address `from` of the process to `to`: all of them, or false. `key`: that of the
+    /// region they lie in, where the component needs one.
     ///
     /// # Safety
     /// `to` holds so many bytes; the process has memory at `from` and keeps it until the call returns.
@@ -106,7 +111,8 @@ impl Endpoint {
         unsafe { self.component.copy(self.at, from, to, bytes, key.map_or(ptr::null(), |key| key.as_ptr())) }
     }
 
-    /// Whether the private memory of the process can be read: reads its number at `address`, and compares, as [`cma::probe`] does.
+    /// Whether the private memory of the process can be read: reads its number at `address`, and compares, as
+    /// [`cma::probe`] does.
     pub fn probe(&self, address: u64, secret: [u8; cma::SECRET], key: Option<&[u8; KEY_BYTES]>) -> Result<(), Failure> {
         let mut got = [0; cma::SECRET];
         // SAFETY: `got` is so long, and its owner has said that the number is there, for good.

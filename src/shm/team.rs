@@ -1,13 +1,16 @@
 //! A team: the members of one group that share memory, and the streams on which they work together.
 //!
-//! Every byte of shared memory is written by its owner only, but for a count of those who sleep. A member publishes by a release store of a word that others
-//! read with acquire; the pairs are marked SYNC in the source:
+//! Every byte of shared memory is written by its owner only, but for a count of those who sleep. A member
+//! publishes by a release store of a word that others read with acquire; the pairs are marked SYNC in the
+//! source:
 //!
 //! * `SYNC(wrote)`: contents of a line or of slots, published by the line's word;
-//! * `SYNC(read)`: reads of others' contents, ended by the word of the `read` line, so that the owner may write them again;
+//! * `SYNC(read)`: reads of others' contents, ended by the word of the `read` line, so that the owner may
+//!   write them again;
 //! * `SYNC(failed)`: reads of others' contents, ended by a failure;
 //! * `SYNC(directory)`: a lease, prepared by its owner, published by its page number;
-//! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially consistent fences).
+//! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially
+//!   consistent fences).
 
 mod at;
 mod limits;
@@ -40,8 +43,8 @@ use waking::Awaited;
 /// Of so many members or fewer the addresses of their controls lie in [`Team`] itself.
 const NEAR: usize = 8;
 
-/// The members of one group that share memory, as one of them sees it. What a blocking operation needs comes first, and close together: where processes take turns on the
-/// cores, little of it is in the caches.
+/// The members of one group that share memory, as one of them sees it. What a blocking operation needs comes
+/// first, and close together: where processes take turns on the cores, little of it is in the caches.
 #[repr(C, align(64))]
 pub struct Team {
     /// A [`Member`], and how many there are.
@@ -211,14 +214,16 @@ impl Team {
         self.config.sets_at() + self.config.fragment * self.config.fragments
     }
 
-    /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a fragment.
+    /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a
+    /// fragment.
     #[inline(always)]
     pub fn fits(&self, element: usize) -> bool {
         element <= self.share
     }
 
-    /// The next operation of a stream, if it is open, and no operation of the caller has failed. Operations of a stream are taken in the same order by all members, each one
-    /// when the one before is over on the caller's side. `queue`: the operation may move more than a line holds.
+    /// The next operation of a stream, if it is open, and no operation of the caller has failed. Operations
+    /// of a stream are taken in the same order by all members, each one when the one before is over on the
+    /// caller's side. `queue`: the operation may move more than a line holds.
     ///
     /// # Panics
     /// When the operation before is not over: an error of the caller.
@@ -245,8 +250,9 @@ impl Team {
         matches!(stream.controls.get(), Some(Some(_))) && (!queue || matches!(stream.queues.get(), Some(Some(_))))
     }
 
-    /// As [`turn`](Team::turn), after an agreement where the stream is used for the first time: `None` when some member had no
-    /// memory for it; then all members get `None`, now and later. After a failed operation of the caller all others fail.
+    /// As [`turn`](Team::turn), after an agreement where the stream is used for the first time: `None` when
+    /// some member had no memory for it; then all members get `None`, now and later. After a failed operation
+    /// of the caller all others fail.
     pub async fn open(&self, slot: usize, lane: usize, queue: bool) -> Result<Option<Turn<'_>>> {
         assert!(slot < SLOTS && lane < LANES, "stream {slot}.{lane}");
         let id = slot * LANES + lane;
@@ -269,8 +275,8 @@ impl Team {
         if turn.is_none() && self.failed.load(Ordering::Relaxed) { Err(Error::Peer) } else { Ok(turn) }
     }
 
-    /// Leases and publishes the caller's part of a stream, and waits for all others' word: their addresses, or `None` if
-    /// somebody was refused.
+    /// Leases and publishes the caller's part of a stream, and waits for all others' word: their addresses,
+    /// or `None` if somebody was refused.
     async fn agree(&self, id: usize, part: Part, bytes: usize) -> Result<Option<Box<[At<u8>]>>> {
         let stream = self.stream(id);
         let entry = |member: Member| &self.control(member).directory[id][part as usize];
@@ -308,7 +314,8 @@ impl Team {
         }
         let page = |seen| (seen - PAGES) as u32;
         if part == Part::Queue && self.config.rotates {
-            // Slots that rotate come to all pages soon: one after the other that would take longer, within calls.
+            // Slots that rotate come to all pages soon: one after the other that would take longer, within
+            // calls.
             all.iter().for_each(|&(member, seen)| self.memory.map(member, page(seen), bytes));
         }
         let at = |(member, seen): (Member, u64)| match (member == self.me(), id, part) {
@@ -336,16 +343,17 @@ impl Team {
         self.post(&self.control(self.me()).failed, 0, 1);
     }
 
-    /// Permission to read and write others' private memory; `None` after an operation of the caller has failed. Other threads may fail meanwhile: the others,
-    /// who do not wait for the caller then, learn of it when nothing is read or written any more.
+    /// Permission to read and write others' private memory; `None` after an operation of the caller has
+    /// failed. Other threads may fail meanwhile: the others, who do not wait for the caller then, learn of it
+    /// when nothing is read or written any more.
     pub(super) fn access(&self) -> Option<Access<'_>> {
         self.accessing.fetch_add(1, Ordering::SeqCst);
         let access = Access(self);
         (!self.failed.load(Ordering::SeqCst)).then_some(access)
     }
 
-    /// Why it makes no sense to wait for `member` any longer; `slowly` asks the system about its process too, and, unless only `alone` that
-    /// member matters, looks whether any other has failed.
+    /// Why it makes no sense to wait for `member` any longer; `slowly` asks the system about its process too,
+    /// and, unless only `alone` that member matters, looks whether any other has failed.
     pub(super) fn trouble(&self, member: Member, slowly: bool, alone: bool) -> Option<Error> {
         // SYNC(failed): its reads are over.
         let failed = |m: Member| m != self.me() && self.control(m).failed.load(Ordering::Acquire) != 0;

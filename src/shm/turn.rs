@@ -1,12 +1,17 @@
 //! One operation on one stream.
 //!
-//! Operation n of a stream uses each member's line and small slot n % l, short slot n % s and set n % w; or, where processes take turns on the cores, [the last set or the next one](slots). A member may write
-//! * its line and its small slot when all others are through with operation n − l: their `read` is at least (n − l + 1, 0);
+//! Operation n of a stream uses each member's line and small slot n % l, short slot n % s and set n % w; or,
+//! where processes take turns on the cores, [the last set or the next one](slots). A member may write
+//! * its line and its small slot when all others are through with operation n − l: their `read` is at least
+//!   (n − l + 1, 0);
 //! * its short slot when they are through with operation n − s, those then being free as well, as s ≤ l;
-//! * its set (slots, or a message [as a whole](crate::shm::config::Config::whole), or a short one that [rotates](crate::shm::config::Config::still)) when all others are through with operation n − w: their `read` is at least (n − w + 1, 0); or, if it has gone on in [other sets](rotation) since, through with the operation in which it did. As w ≤ s ≤ l, all else is free too.
+//! * its set (slots, or a message [as a whole](crate::shm::config::Config::whole), or a short one that
+//!   [rotates](crate::shm::config::Config::still)) when all others are through with operation n − w: their
+//!   `read` is at least (n − w + 1, 0); or, if it has gone on in [other sets](rotation) since, through with
+//!   the operation in which it did. As w ≤ s ≤ l, all else is free too.
 //!
-//! Within the operation each member counts its published steps in its line, and its progress as a reader in its `read` line; what
-//! a step is, the operation says.
+//! Within the operation each member counts its published steps in its line, and its progress as a reader in
+//! its `read` line; what a step is, the operation says.
 
 mod alike;
 pub mod asking;
@@ -33,7 +38,8 @@ use std::ops::Deref;
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
 
-/// One operation on one stream, in which a member takes part, and how it is to wait there (told to the operation when it [begins](Turn::begin)). Dropped before it is finished, it fails the team: the others
+/// One operation on one stream, in which a member takes part, and how it is to wait there (told to the
+/// operation when it [begins](Turn::begin)). Dropped before it is finished, it fails the team: the others
 /// would wait for ever.
 pub struct Turn<'t, W: Waits = Suspends> {
     view: View<'t>,
@@ -71,8 +77,9 @@ impl<'t> Turn<'t> {
         Turn { view: View { blocking, ..View::of(team, stream, controls, queues, op) }, waits: Suspends }
     }
 
-    /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a set: for operations in which a
-    /// fragment costs more than one hand-over. All members that use slots must do so, before the first step.
+    /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a
+    /// set: for operations in which a fragment costs more than one hand-over. All members that use slots must
+    /// do so, before the first step.
     #[inline(always)]
     pub fn widened(mut self) -> Turn<'t> {
         while self.fragment() * 2 <= WIDE && self.depth() > 4 {
@@ -81,7 +88,8 @@ impl<'t> Turn<'t> {
         self
     }
 
-    /// The same operation with a set as one fragment. As [`widened`](Turn::widened): all members that use slots must do so.
+    /// The same operation with a set as one fragment. As [`widened`](Turn::widened): all members that use
+    /// slots must do so.
     #[inline(always)]
     pub fn in_whole_sets(mut self) -> Turn<'t> {
         while self.depth() > 1 {
@@ -90,8 +98,10 @@ impl<'t> Turn<'t> {
         self
     }
 
-    /// The same operation with less of a set, [as much as is best](crate::shm::config::Config::window) but two fragments at least, where members take turns on the cores and are all within the call: where one or two read
-    /// what all others have, more would drive each other out of the caches before it is read. As [`widened`](Turn::widened): all members that use slots must do so.
+    /// The same operation with less of a set, [as much as is best](crate::shm::config::Config::window) but
+    /// two fragments at least, where members take turns on the cores and are all within the call: where one
+    /// or two read what all others have, more would drive each other out of the caches before it is read. As
+    /// [`widened`](Turn::widened): all members that use slots must do so.
     #[inline(always)]
     pub fn narrowed(mut self) -> Turn<'t> {
         if self.is_crowded() {
@@ -103,8 +113,9 @@ impl<'t> Turn<'t> {
         self
     }
 
-    /// The same operation with what it uses of a set as two fragments, where [that is best](crate::shm::config::Config::gathers_in_halves) and all members are within the call. As [`widened`](Turn::widened): all members that use slots must
-    /// do so.
+    /// The same operation with what it uses of a set as two fragments, where [that is
+    /// best](crate::shm::config::Config::gathers_in_halves) and all members are within the call. As
+    /// [`widened`](Turn::widened): all members that use slots must do so.
     #[inline(always)]
     pub fn halved(mut self) -> Turn<'t> {
         while self.gathers_in_halves() && self.depth() > 2 {
@@ -128,7 +139,8 @@ impl<'t> Turn<'t> {
         mem::forget(self);
     }
 
-    /// [Publishes](View::publish) the steps before `step`, after which the caller has nothing more to do, and ends the operation on its side.
+    /// [Publishes](View::publish) the steps before `step`, after which the caller has nothing more to do, and
+    /// ends the operation on its side.
     #[inline(always)]
     pub fn publish_and_finish(self, step: u32) {
         self.end(Some(step));
@@ -137,7 +149,8 @@ impl<'t> Turn<'t> {
 }
 
 impl<'t, W: Waits> Turn<'t, W> {
-    /// The same operation, all of whose data [lie still](Team::lies_still), as far as the caller writes or reads them: the compiler leaves out what is for others.
+    /// The same operation, all of whose data [lie still](Team::lies_still), as far as the caller writes or
+    /// reads them: the compiler leaves out what is for others.
     #[inline(always)]
     pub fn of_what_lies_still(mut self) -> Self {
         self.view.still = true;
@@ -198,7 +211,8 @@ mod tests {
         }
     }
 
-    /// So many times 2²⁸ operations in which nobody writes; then nothing counts as published, and no line as free that is not.
+    /// So many times 2²⁸ operations in which nobody writes; then nothing counts as published, and no line as
+    /// free that is not.
     fn go_on_for(rounds: u32, config: Config) {
         let heap = Heap::new(3, 0, true);
         let teams: Vec<_> = (0..3).map(|me| Team::new(heap.member(me), config)).collect();

@@ -35,8 +35,8 @@ impl SimBlocks {
         SimBlocks::fill(places, end + GUARD, blocks)
     }
 
-    /// Blocks of these bytes that lie anyhow: in any order, with gaps between many of them, and each with the layout of
-    /// a datatype of its own, one run or pieces with gaps.
+    /// Blocks of these bytes that lie anyhow: in any order, with gaps between many of them, and each with the
+    /// layout of a datatype of its own, one run or pieces with gaps.
     pub fn scattered(rng: &mut Rng, blocks: &[Vec<u8>]) -> SimBlocks {
         let mut order: Vec<usize> = (0..blocks.len()).collect();
         if rng.below(2) == 0 {
@@ -62,7 +62,8 @@ impl SimBlocks {
         filled
     }
 
-    /// Calls `each` for the pieces that bytes `at..at + len` of a block lie in: where in memory, which of the bytes.
+    /// Calls `each` for the pieces that bytes `at..at + len` of a block lie in: where in memory, which of the
+    /// bytes.
     fn pieces(&self, member: usize, at: usize, len: usize, mut each: impl FnMut(usize, Range<usize>)) {
         let place = self.places[member];
         assert!(at <= place.len && len <= place.len - at, "{len} bytes at {at} of a block of {}", place.len);

@@ -14,7 +14,8 @@ pub enum Bias {
     Fifo,
     /// The newest, mostly.
     Lifo,
-    /// What concerns this rank comes last: it is polled, and gets its messages, when hardly anything else can happen.
+    /// What concerns this rank comes last: it is polled, and gets its messages, when hardly anything else can
+    /// happen.
     Starve(Rank),
     /// This rank starts when nothing else can happen.
     Late(Rank),
@@ -23,7 +24,8 @@ pub enum Bias {
 /// The policy of a run. Chances are of 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Chance that a send is eager: its data leave at posting. Otherwise they are read at delivery (rendezvous).
+    /// Chance that a send is eager: its data leave at posting. Otherwise they are read at delivery
+    /// (rendezvous).
     pub eager: u16,
     /// Chance that a send whose data left is reported done only later.
     pub lazy_done: u16,

@@ -1,7 +1,7 @@
 //! What every [`Endpoint`] has to do: one suite for the simulated and the real one.
 //!
-//! All ranks call the same function at the same time, one function after the other: [`all`] does. Each panics with a
-//! message that says what the endpoint did wrong. With one rank, those that send do nothing.
+//! All ranks call the same function at the same time, one function after the other: [`all`] does. Each panics
+//! with a message that says what the endpoint did wrong. With one rank, those that send do nothing.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! An endpoint that only counts: for jobs whose messages are too many to be kept.
 //!
-//! Ranks run one after the other; every post is done at once, and no memory is touched. So it serves only algorithms that do not look
-//! at what they receive: all but those that are told lengths.
+//! Ranks run one after the other; every post is done at once, and no memory is touched. So it serves only
+//! algorithms that do not look at what they receive: all but those that are told lengths.
 
 #![forbid(unsafe_code)]
 
@@ -78,7 +78,8 @@ impl<K: Fn(Rank, Rank) -> usize + Sync> Endpoint for CountEndpoint<'_, K> {
     }
 }
 
-/// Runs `rank` for each of `size` ranks, and counts its messages by kind: `kind` says which of `kinds` a message from a rank to another is.
+/// Runs `rank` for each of `size` ranks, and counts its messages by kind: `kind` says which of `kinds` a
+/// message from a rank to another is.
 ///
 /// # Panics
 /// When a rank waits for something that is no message, or returns an error.

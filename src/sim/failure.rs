@@ -91,8 +91,8 @@ pub enum Failure {
         /// Sends that are done for their sender, and that nobody received.
         unreceived: Vec<Posted>,
     },
-    /// All ranks returned, and these messages were never received. (A receive never sent is a deadlock, or a post that
-    /// was dropped.)
+    /// All ranks returned, and these messages were never received. (A receive never sent is a deadlock, or a
+    /// post that was dropped.)
     Unmatched {
         /// The sends.
         sends: Vec<Posted>,

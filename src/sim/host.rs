@@ -12,7 +12,8 @@ use std::task::{Context, Poll, Wake};
 /// Combines a unit on the left into one on the right.
 pub(super) type Reduce = dyn Fn(&[u8], &mut [u8]) + Send + Sync;
 
-/// What the ranks of a run share. The lock is never contended, a run has one thread: it makes the endpoint `Sync`.
+/// What the ranks of a run share. The lock is never contended, a run has one thread: it makes the endpoint
+/// `Sync`.
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) reduce: Arc<Reduce>,
@@ -116,7 +117,8 @@ impl Endpoint for SimEndpoint {
     fn copy(&self, from: Span, to: Span) {
         if self.local((from, Access::CopyFrom), (to, Access::CopyTo)) {
             let unit = self.shared.lock().unit;
-            // SAFETY: who made the spans promised valid memory; no post in flight uses it against the check above.
+            // SAFETY: who made the spans promised valid memory; no post in flight uses it against the check
+            // above.
             unsafe { unit.scatter(&unit.gather(from), to) };
         }
     }
@@ -130,7 +132,8 @@ impl Endpoint for SimEndpoint {
 #[must_use = "a post is awaited before its memory is touched"]
 pub struct SimPost<'a> {
     endpoint: &'a SimEndpoint,
-    /// None when posting broke a rule: then this waits for ever, and the run ends when its rank's poll returns.
+    /// None when posting broke a rule: then this waits for ever, and the run ends when its rank's poll
+    /// returns.
     id: Option<PostId>,
 }
 

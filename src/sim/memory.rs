@@ -11,8 +11,8 @@ const GUARD: u8 = 0x5a;
 /// Bytes of guard at each end of a buffer.
 const GUARD_LEN: usize = 16;
 
-/// The layout of a unit: `size` bytes of data that begin `true_lb` bytes after its origin; the next unit's origin is
-/// `extent` bytes further. This stands for a derived datatype.
+/// The layout of a unit: `size` bytes of data that begin `true_lb` bytes after its origin; the next unit's
+/// origin is `extent` bytes further. This stands for a derived datatype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitType {
     /// Bytes of data.
@@ -37,7 +37,8 @@ impl UnitType {
         self.extent == self.size as isize
     }
 
-    /// Where the data of `units` units lie, seen from the first origin: first byte and the one after the last.
+    /// Where the data of `units` units lie, seen from the first origin: first byte and the one after the
+    /// last.
     fn reach(self, units: usize) -> (isize, isize) {
         if units == 0 {
             return (0, 0);
@@ -65,7 +66,8 @@ impl UnitType {
         let mut data = vec![0; span.len() * self.size];
         let (run, runs) = self.runs(span.len());
         for i in 0..runs {
-            // SAFETY: the caller vouches for the span's units, run `i` is inside; `data` has run * runs bytes.
+            // SAFETY: the caller vouches for the span's units, run `i` is inside; `data` has run * runs
+            // bytes.
             unsafe {
                 std::ptr::copy_nonoverlapping(self.unit(span, i).cast_const(), data.as_mut_ptr().add(i * run), run)
             };
@@ -150,8 +152,8 @@ impl Drop for Memory {
     }
 }
 
-/// A buffer of units, with gaps as their type says and guards at both ends. Writing is through `&self`: the buffer
-/// stands for memory of a user whose address an operation has.
+/// A buffer of units, with gaps as their type says and guards at both ends. Writing is through `&self`: the
+/// buffer stands for memory of a user whose address an operation has.
 pub struct UnitBuffer {
     unit: UnitType,
     units: usize,
@@ -207,7 +209,8 @@ impl UnitBuffer {
 
     /// The data of all units, without gaps.
     pub fn data(&self) -> Vec<u8> {
-        // SAFETY: the span is this buffer's own memory, initialised; the copy is over before anybody else runs.
+        // SAFETY: the span is this buffer's own memory, initialised; the copy is over before anybody else
+        // runs.
         unsafe { self.unit.gather(self.span()) }
     }
 

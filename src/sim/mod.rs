@@ -1,12 +1,12 @@
 //! The simulated endpoint: a whole job of ranks as futures in one thread.
 //!
-//! A [`World`] runs one future per rank. A scheduler, seeded and adversarial, picks at random among what may happen
-//! next: a rank that was woken is polled, a matched message is delivered, a send that was delivered is reported done.
-//! Every run is a function of its seed, so a failure found once is found again.
+//! A [`World`] runs one future per rank. A scheduler, seeded and adversarial, picks at random among what may
+//! happen next: a rank that was woken is polled, a matched message is delivered, a send that was delivered is
+//! reported done. Every run is a function of its seed, so a failure found once is found again.
 //!
-//! What the simulator demands of an algorithm is what MPI demands, taken strictly: a post is *in flight* from posting
-//! until its future was seen `Ready`, even where the message happened to go early. Whatever breaks a rule ends the run
-//! with a [`Failure`] that names ranks, tags and lengths.
+//! What the simulator demands of an algorithm is what MPI demands, taken strictly: a post is *in flight* from
+//! posting until its future was seen `Ready`, even where the message happened to go early. Whatever breaks a
+//! rule ends the run with a [`Failure`] that names ranks, tags and lengths.
 //!
 //! * `world`: building a world, and the scheduler's loop
 //! * `state`: posts, matching, delivery, the set of enabled actions

@@ -1,6 +1,7 @@
 //! A small generator of random numbers: splitmix64.
 //!
-//! Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014, doi:10.1145/2660193.2660195.
+//! Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014,
+//! doi:10.1145/2660193.2660195.
 
 #![forbid(unsafe_code)]
 

@@ -32,7 +32,8 @@ pub(super) struct Post {
     done: bool,
     /// The rank has seen that: it is no longer in flight.
     seen: bool,
-    /// A send's place on the critical path, see [`Stats::rounds`]. Of a delivered receive, that of its message.
+    /// A send's place on the critical path, see [`Stats::rounds`]. Of a delivered receive, that of its
+    /// message.
     round: u32,
     /// The same for [`Stats::port_rounds`].
     port_round: u32,
@@ -187,13 +188,15 @@ impl State {
             (round, port_round) = (me.round + 1, me.port_round);
         } else {
             me.regions.add_recv(hull, id);
-            // SAFETY: who made the span promised valid memory; nobody else uses it, by the check of access above.
+            // SAFETY: who made the span promised valid memory; nobody else uses it, by the check of access
+            // above.
             unsafe { self.unit.scatter(&vec![POISON; span.len() * self.unit.size], span) };
         }
         let (partner, done, seen) = (id, false, false);
         self.posts.push(Post { posted, span, data: None, partner, done, seen, round, port_round, waker: None });
         if side == Side::Send && self.rng.chance(self.config.eager) {
-            // SAFETY: who made the span promised valid memory; no receive writes it, by the check of access above.
+            // SAFETY: who made the span promised valid memory; no receive writes it, by the check of access
+            // above.
             self.posts[id].data = Some(unsafe { self.unit.gather(span) });
             self.finish_now_or_later(id);
         }
@@ -233,11 +236,12 @@ impl State {
         let eager = self.posts[send].data.take();
         let rendezvous = eager.is_none();
         let data = eager.unwrap_or_else(|| {
-            // SAFETY: the send is not done, so its rank's future lives and keeps the memory valid and unwritten, or
-            // the run would have failed before.
+            // SAFETY: the send is not done, so its rank's future lives and keeps the memory valid and
+            // unwritten, or the run would have failed before.
             unsafe { self.unit.gather(from) }
         });
-        // SAFETY: the receive is not done, so its rank's future lives and keeps the memory valid and for it alone.
+        // SAFETY: the receive is not done, so its rank's future lives and keeps the memory valid and for it
+        // alone.
         let before = unsafe { self.unit.gather(to) };
         if before.iter().any(|&byte| byte != POISON) {
             self.fail(Failure::Overwritten { post: self.posts[recv].posted });

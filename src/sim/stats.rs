@@ -39,11 +39,12 @@ pub struct Stats {
     pub received: Vec<Traffic>,
     /// Units reduced, by rank.
     pub reduced: Vec<u64>,
-    /// Messages on the critical path: the number of a message is 1 + that of the latest message that its sender had
-    /// seen arrive when it posted, and this is the highest. Sends of one rank cost nothing against each other.
+    /// Messages on the critical path: the number of a message is 1 + that of the latest message that its
+    /// sender had seen arrive when it posted, and this is the highest. Sends of one rank cost nothing against
+    /// each other.
     pub rounds: u32,
-    /// The same where a rank sends one message per round: the number of a message is also above that of its sender's
-    /// message before.
+    /// The same where a rank sends one message per round: the number of a message is also above that of its
+    /// sender's message before.
     pub port_rounds: u32,
     /// Most units lent as temporary buffers at one time, by rank.
     pub temp_peak: Vec<usize>,

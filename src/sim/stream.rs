@@ -33,7 +33,8 @@ impl SimStream {
         stream
     }
 
-    /// Calls `each` for the pieces that bytes `at..at + len` of the stream lie in: where in memory, which of the bytes.
+    /// Calls `each` for the pieces that bytes `at..at + len` of the stream lie in: where in memory, which of
+    /// the bytes.
     fn pieces(&self, at: usize, len: usize, mut each: impl FnMut(usize, std::ops::Range<usize>)) {
         assert!(at <= self.len && len <= self.len - at, "{len} bytes at {at} of a stream of {}", self.len);
         let Some((block, stride)) = self.layout else { return each(at, 0..len) };

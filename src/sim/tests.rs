@@ -1,4 +1,5 @@
-//! The simulator passes the conformance suite, is reproducible, and counts right; `failures` proves that it objects.
+//! The simulator passes the conformance suite, is reproducible, and counts right; `failures` proves that it
+//! objects.
 
 use super::conformance::{self, Kit};
 use super::*;

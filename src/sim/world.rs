@@ -14,8 +14,8 @@ use std::task::{Context, Poll, Waker};
 
 /// A simulated job, of which any number of runs can be made.
 ///
-/// The units are bytes unless [`unit`](World::unit) says otherwise, and [`reduce`](World::reduce) says what reducing
-/// means; without it, it keeps the left operand.
+/// The units are bytes unless [`unit`](World::unit) says otherwise, and [`reduce`](World::reduce) says what
+/// reducing means; without it, it keeps the left operand.
 ///
 /// ```
 /// use coll_rust::endpoint::{Endpoint, Tag};
@@ -50,8 +50,8 @@ impl World {
         World { unit, ..self }
     }
 
-    /// How a unit on the left is combined into one on the right: `right = left ⊕ right`. Both have the data bytes of
-    /// one unit.
+    /// How a unit on the left is combined into one on the right: `right = left ⊕ right`. Both have the data
+    /// bytes of one unit.
     pub fn reduce(self, reduce: impl Fn(&[u8], &mut [u8]) + Send + Sync + 'static) -> World {
         World { reduce: Arc::new(reduce), ..self }
     }

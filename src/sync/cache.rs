@@ -1,4 +1,5 @@
-//! Hints to the processor about cache lines that will be needed. They change no contents, and may be about any address.
+//! Hints to the processor about cache lines that will be needed. They change no contents, and may be about
+//! any address.
 
 /// How a process writes what others will read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,12 +14,14 @@ pub enum Stores {
     Streaming,
 }
 
-/// What `read` gives, and how many ticks of the time stamp counter it took: alone, as nothing of the caller's goes on meanwhile. `None`: there is no such counter.
+/// What `read` gives, and how many ticks of the time stamp counter it took: alone, as nothing of the caller's
+/// goes on meanwhile. `None`: there is no such counter.
 #[inline(always)]
 pub fn timed<T>(read: impl FnOnce() -> T) -> (T, Option<u64>) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     #[allow(unused_unsafe)] // newer compilers know fences as safe
-    // SAFETY: belong to x86-64; only a program that has forbidden the counter to itself (PR_SET_TSC) is stopped by it.
+    // SAFETY: belong to x86-64; only a program that has forbidden the counter to itself (PR_SET_TSC) is
+    // stopped by it.
     unsafe {
         use std::arch::x86_64::{_mm_lfence, _rdtsc};
         _mm_lfence();

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folders of the control groups by which `controller` may limit the caller, each after those above it. None where the system has none.
+/// The folders of the control groups by which `controller` may limit the caller, each after those above it.
+/// None where the system has none.
 pub fn folders(controller: &str) -> Vec<PathBuf> {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     folders_in(controller, &read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))

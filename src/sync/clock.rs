@@ -1,6 +1,7 @@
 //! A clock that costs a few loads, and when one who waits is to ask what takes a system call.
 
-/// Nanoseconds since some moment, up to a few milliseconds ago: without a system call, nor a look at the counter of cycles.
+/// Nanoseconds since some moment, up to a few milliseconds ago: without a system call, nor a look at the
+/// counter of cycles.
 #[cfg(not(loom))]
 pub fn nanoseconds() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -18,14 +19,15 @@ pub fn nanoseconds() -> u64 {
 /// So many vain polls of a wait are only counted. Most waits are shorter, and read no clock.
 pub const COUNTED: u32 = 16;
 
-/// Milliseconds between two moments at which one who waits is to ask. By time and not by polls: on a busy machine a poll that gives the core
-/// away may take as long as all other processes' turns.
+/// Milliseconds between two moments at which one who waits is to ask. By time and not by polls: on a busy
+/// machine a poll that gives the core away may take as long as all other processes' turns.
 const INTERVAL_MS: u32 = if cfg!(miri) { 0 } else { 100 };
 
 /// Marks a time; below it are numbers of polls.
 const TIME: u32 = 1 << 31;
 
-/// The vain polls of a wait: their number, up to [`COUNTED`]; then the time at which it was last due to ask whether the awaited process lives.
+/// The vain polls of a wait: their number, up to [`COUNTED`]; then the time at which it was last due to ask
+/// whether the awaited process lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vain(u32);
 

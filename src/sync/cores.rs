@@ -1,7 +1,9 @@
-//! Whether the members of a group can all run at the same time: what the processes of one node may use of its processors.
+//! Whether the members of a group can all run at the same time: what the processes of one node may use of its
+//! processors.
 //!
-//! A process may run on the processors of its affinity mask, and so long as its control group's quota of time lasts (cgroups(7)). Ranks that
-//! are bound to a core each have small masks, and still a processor each; so what counts is whether the members can be given different ones.
+//! A process may run on the processors of its affinity mask, and so long as its control group's quota of time
+//! lasts (cgroups(7)). Ranks that are bound to a core each have small masks, and still a processor each; so
+//! what counts is whether the members can be given different ones.
 
 use super::cgroup;
 use std::fs;
@@ -20,7 +22,8 @@ pub const ROOM_BYTES: usize = 8 * (WORDS + 3);
 pub struct Room {
     /// The processors that it may run on, as bits.
     mask: [u64; WORDS],
-    /// Processors' worth of time that the processes of its control group have together, in thousandths; `u64::MAX`: no limit.
+    /// Processors' worth of time that the processes of its control group have together, in thousandths;
+    /// `u64::MAX`: no limit.
     quota: u64,
     /// Which control group that is: device and inode.
     group: [u64; 2],
@@ -30,8 +33,8 @@ impl Room {
     /// All there is: where nothing is known.
     pub const ANY: Room = Room { mask: [u64::MAX; WORDS], quota: u64::MAX, group: [0; 2] };
 
-    /// The caller's process: the mask of its first thread, and the tightest quota of its control group and those above, as it was when that was
-    /// first asked.
+    /// The caller's process: the mask of its first thread, and the tightest quota of its control group and
+    /// those above, as it was when that was first asked.
     pub fn own() -> Room {
         static QUOTA: OnceLock<Option<(u64, [u64; 2])>> = OnceLock::new();
         let (quota, group) = QUOTA.get_or_init(quota).unwrap_or((u64::MAX, [0; 2]));
@@ -54,16 +57,17 @@ impl Room {
     }
 }
 
-/// Whether processes with these rooms have to take turns: they cannot be given a processor each, or those of one control group are more than
-/// its quota lasts for. The same wherever the same rooms are known in the same order.
+/// Whether processes with these rooms have to take turns: they cannot be given a processor each, or those of
+/// one control group are more than its quota lasts for. The same wherever the same rooms are known in the
+/// same order.
 pub fn take_turns(rooms: &[Room]) -> bool {
     let sharing = |room: &Room| rooms.iter().filter(|other| other.group == room.group).count() as u64;
     rooms.iter().any(|room| room.quota != u64::MAX && sharing(room).saturating_mul(1000) > room.quota)
         || !have_each_one(rooms)
 }
 
-/// Whether there is a processor for each: a matching, by augmenting paths (Kuhn 1955). At most rooms · processors steps for each room; one step
-/// for each where masks are all alike or have nothing in common.
+/// Whether there is a processor for each: a matching, by augmenting paths (Kuhn 1955). At most rooms ·
+/// processors steps for each room; one step for each where masks are all alike or have nothing in common.
 fn have_each_one(rooms: &[Room]) -> bool {
     let mut owners: Vec<Option<usize>> = vec![None; PROCESSORS];
     rooms.len() <= PROCESSORS && (0..rooms.len()).all(|new| place(rooms, &mut owners, new))

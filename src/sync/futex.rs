@@ -31,8 +31,8 @@ fn address(word: &SharedU64, half: Half) -> *const u32 {
 #[cfg(not(any(loom, miri)))]
 pub fn wait(word: &SharedU64, half: Half, seen: u64, nanoseconds: u32) {
     let limit = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999).into() };
-    // SAFETY: FUTEX_WAIT reads four bytes of the word, which is alive, and the limit. The key is that of the shared page:
-    // other processes map it elsewhere.
+    // SAFETY: FUTEX_WAIT reads four bytes of the word, which is alive, and the limit. The key is that of the
+    // shared page: other processes map it elsewhere.
     unsafe { libc::syscall(libc::SYS_futex, address(word, half), libc::FUTEX_WAIT, half.of(seen), &raw const limit) };
 }
 
@@ -43,8 +43,8 @@ pub fn wake(word: &SharedU64, half: Half) {
     unsafe { libc::syscall(libc::SYS_futex, address(word, half), libc::FUTEX_WAKE, i32::MAX) };
 }
 
-/// As above, but returns early: to Miri, the half that the kernel reads would be a racing access of another size, which the memory model of
-/// programs does not allow.
+/// As above, but returns early: to Miri, the half that the kernel reads would be a racing access of another
+/// size, which the memory model of programs does not allow.
 #[cfg(miri)]
 pub fn wait(word: &SharedU64, half: Half, seen: u64, _nanoseconds: u32) {
     if half.of(word.load(crate::sync::shared::Ordering::Relaxed)) == half.of(seen) {

@@ -1,7 +1,9 @@
 //! On which core the caller's thread runs, for the price of a load.
 //!
-//! The kernel keeps that number in the memory of each thread that is registered for restartable sequences (rseq(2)). glibc registers all threads since 2.35 and says where that memory is, counted from the
-//! thread pointer, in `__rseq_offset`. (Its `sched_getcpu` reads the same number; to call that costs a short operation more than it gains by knowing, where what it takes is not in the caches.)
+//! The kernel keeps that number in the memory of each thread that is registered for restartable sequences
+//! (rseq(2)). glibc registers all threads since 2.35 and says where that memory is, counted from the thread
+//! pointer, in `__rseq_offset`. (Its `sched_getcpu` reads the same number; to call that costs a short
+//! operation more than it gains by knowing, where what it takes is not in the caches.)
 
 /// How to find the number of the core: small, since each team has one at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +51,8 @@ impl Here {
     fn number(self) -> Option<i32> {
         let at = isize::from(self.at);
         let number: i32;
-        // SAFETY: the C library says that there is such a number; only the kernel writes it, when this thread does not run.
+        // SAFETY: the C library says that there is such a number; only the kernel writes it, when this thread
+        // does not run.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             std::arch::asm!(

@@ -1,4 +1,6 @@
-//! What the compiler should take for the usual way, which it lays out in one run: a Bcast of 8 B touches 23 and 30 cache lines of code with these hints, and 25 and 34 without (root, other); in its time no difference was seen.
+//! What the compiler should take for the usual way, which it lays out in one run: a Bcast of 8 B touches 23
+//! and 30 cache lines of code with these hints, and 25 and 34 without (root, other); in its time no
+//! difference was seen.
 
 #[cold]
 #[inline(always)]

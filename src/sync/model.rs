@@ -1,6 +1,7 @@
 //! Shared memory for the model checker.
 //!
-//! A model registers the words and contents that it uses before it starts its threads, so that registering orders nothing.
+//! A model registers the words and contents that it uses before it starts its threads, so that registering
+//! orders nothing.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -86,7 +87,8 @@ loom::lazy_static! {
         (loom::sync::Mutex::new(()), loom::sync::Condvar::new());
 }
 
-/// The futex of the model: sleeps without a limit, so that a lost wake-up is a deadlock, which the checker reports.
+/// The futex of the model: sleeps without a limit, so that a lost wake-up is a deadlock, which the checker
+/// reports.
 pub fn sleep_unless(changed: impl Fn() -> bool) {
     let held = SLEEPERS.0.lock().expect("nobody panics with it");
     if !changed() {

@@ -1,7 +1,8 @@
 //! Hints to the system about pages that will be needed.
 
-/// Maps so many bytes from page boundary `at` on, to be read, or written too: without it the first access to each page is a fault, as its page table has no entry yet. What cannot be mapped now (before Linux 5.14, or as `at` is no boundary) is so
-/// when it is accessed.
+/// Maps so many bytes from page boundary `at` on, to be read, or written too: without it the first access to
+/// each page is a fault, as its page table has no entry yet. What cannot be mapped now (before Linux 5.14, or
+/// as `at` is no boundary) is so when it is accessed.
 pub fn map(at: *mut u8, bytes: usize, writable: bool) {
     #[cfg(all(target_os = "linux", not(miri), not(loom)))]
     // SAFETY: changes no contents; the system refuses what is not mapped memory.
@@ -13,7 +14,8 @@ pub fn map(at: *mut u8, bytes: usize, writable: bool) {
     let _ = (at, bytes, writable);
 }
 
-/// Whether the process has all memory that it will map locked (mlockall with MCL_FUTURE): then new memory is there at once.
+/// Whether the process has all memory that it will map locked (mlockall with MCL_FUTURE): then new memory is
+/// there at once.
 #[cfg(all(target_os = "linux", not(miri), not(loom)))]
 pub fn are_locked() -> bool {
     let access = libc::PROT_READ | libc::PROT_WRITE;

@@ -1,8 +1,8 @@
 //! What lies in memory that processes share: 64-bit words, and the contents that they guard.
 //!
-//! Words are found by address, and start as zeros. Under the model checker (`--cfg loom`) the checker's atomics
-//! stand in for them, kept in a table by address; contents keep their bytes in the real memory, and each access is
-//! reported to the checker, which finds those that no release and acquire put in order.
+//! Words are found by address, and start as zeros. Under the model checker (`--cfg loom`) the checker's
+//! atomics stand in for them, kept in a table by address; contents keep their bytes in the real memory, and
+//! each access is reported to the checker, which finds those that no release and acquire put in order.
 
 pub use crate::sync::atomic::{Ordering, fence};
 #[cfg(loom)]

@@ -1,10 +1,11 @@
 //! How to wait for a peer.
 //!
-//! A future spins for a while within its poll, then returns. After each vain poll the executor of a blocking operation asks its [`Patience`] whether
-//! to make progress elsewhere, and what else to do before the next.
+//! A future spins for a while within its poll, then returns. After each vain poll the executor of a blocking
+//! operation asks its [`Patience`] whether to make progress elsewhere, and what else to do before the next.
 //!
-//! Where processes take turns on the cores, what counts is how soon the core goes to the one that is awaited: so one looks once or a few times, then yields, and
-//! seldom makes progress elsewhere. Four and eight processes on two cores take about half the time of the same with 50 looks and progress after each poll.
+//! Where processes take turns on the cores, what counts is how soon the core goes to the one that is awaited:
+//! so one looks once or a few times, then yields, and seldom makes progress elsewhere. Four and eight
+//! processes on two cores take about half the time of the same with 50 looks and progress after each poll.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,8 +59,8 @@ pub struct Waiting {
     pub mode: Mode,
     /// There are more processes than cores that they may use.
     pub crowded: bool,
-    /// The caller's progress elsewhere gives the core away where it finds nothing (`mpi_yield_when_idle`), and cannot be told not to. This may differ between
-    /// members.
+    /// The caller's progress elsewhere gives the core away where it finds nothing (`mpi_yield_when_idle`),
+    /// and cannot be told not to. This may differ between members.
     pub yields: bool,
     /// Looks at a word within one poll of a blocking operation.
     pub spin: u32,
@@ -82,14 +83,17 @@ pub enum Pause {
     Sleep,
 }
 
-/// Vain polls of an `auto` wait that yield before one sleeps. Whoever has lent its memory waits for as long as others copy, and to be woken takes longer than to come back from a yield: with 100,
-/// a Scatter of 1 MiB of four processes on two cores took 10 % longer (docs/findings.md, "Two states in one job").
+/// Vain polls of an `auto` wait that yield before one sleeps. Whoever has lent its memory waits for as long
+/// as others copy, and to be woken takes longer than to come back from a yield: with 100, a Scatter of 1 MiB
+/// of four processes on two cores took 10 % longer (docs/findings.md, "Two states in one job").
 const YIELDS: u32 = 1000;
 /// Vain polls of a `block` wait that do nothing before one sleeps.
 const LOOKS: u32 = 2;
-/// Looks within one poll where the awaited process may need this core: a fraction of what giving it away costs.
+/// Looks within one poll where the awaited process may need this core: a fraction of what giving it away
+/// costs.
 const CROWDED_LOOKS: u32 = 5;
-/// The same of an `auto` wait, which in short calls [goes on looking](crate::shm::reach::Reach) where the awaited process probably does not need this core.
+/// The same of an `auto` wait, which in short calls [goes on looking](crate::shm::reach::Reach) where the
+/// awaited process probably does not need this core.
 const CROWDED_AUTO_LOOKS: u32 = 1;
 /// There, one vain poll of so many makes progress elsewhere.
 const POLLS_PER_PROGRESS: u32 = 8;
@@ -141,8 +145,9 @@ pub fn yield_now() {
     loom::thread::yield_now();
 }
 
-/// The state of one blocking operation. Progress elsewhere is made by the vain polls of all its waits, however short each of them is; but who sleeps does so because this wait is a long one,
-/// whatever there was before: to sleep and to be woken takes as long as many steps of an operation.
+/// The state of one blocking operation. Progress elsewhere is made by the vain polls of all its waits,
+/// however short each of them is; but who sleeps does so because this wait is a long one, whatever there was
+/// before: to sleep and to be woken takes as long as many steps of an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
     /// Vain polls so far.
@@ -158,7 +163,8 @@ impl Patience {
         self.here = 0;
     }
 
-    /// Whether to make progress elsewhere after one more vain poll. Who is about to sleep does, so that others wait for that no longer than a sleep.
+    /// Whether to make progress elsewhere after one more vain poll. Who is about to sleep does, so that
+    /// others wait for that no longer than a sleep.
     pub fn is_progress_due(&self, waiting: &Waiting) -> bool {
         let next = self.more(1);
         // Who has waited for very long does not count any more.
@@ -166,7 +172,8 @@ impl Patience {
         !waiting.crowded || due || next.pause(waiting) == Pause::Sleep
     }
 
-    /// After each of the next so many vain polls all there is to do is to give the core away. (Of one who has counted nearly 2³² of them, perhaps one fewer.)
+    /// After each of the next so many vain polls all there is to do is to give the core away. (Of one who has
+    /// counted nearly 2³² of them, perhaps one fewer.)
     #[inline(always)]
     pub fn only_yields(&self, waiting: &Waiting) -> u32 {
         let before_sleep = match waiting.mode {
@@ -195,8 +202,8 @@ impl Patience {
         Patience { vain: self.vain.saturating_add(polls), here: self.here.saturating_add(polls) }
     }
 
-    /// The same for one who waits for more than one word, or for messages, and makes progress next: it does not sleep, and where progress gives the core
-    /// away by itself, once is enough.
+    /// The same for one who waits for more than one word, or for messages, and makes progress next: it does
+    /// not sleep, and where progress gives the core away by itself, once is enough.
     pub fn next_before_progress(&mut self, waiting: &Waiting) -> Pause {
         match self.next(waiting) {
             Pause::Yield | Pause::Sleep if !waiting.yields => Pause::Yield,

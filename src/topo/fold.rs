@@ -13,7 +13,8 @@ pub(super) const SCREEN: usize = 25;
 /// Longest list of ranks in a line, in characters.
 const RANKS: usize = 48;
 
-/// The groups as text, one line per group that differs from those before it beside it. `module` names a group; the last group is the top.
+/// The groups as text, one line per group that differs from those before it beside it. `module` names a
+/// group; the last group is the top.
 pub(super) fn folded(groups: &[Shown], module: impl Fn(&Shown) -> String) -> String {
     let shapes = shapes(groups);
     let mut text = String::new();
@@ -77,7 +78,8 @@ fn alike(siblings: &[usize], shapes: &[usize]) -> Vec<Vec<usize>> {
     sets
 }
 
-/// Ascending ranks in few characters: runs, and steps as in `0-2256 by 48`; how many they are, where even that is long.
+/// Ascending ranks in few characters: runs, and steps as in `0-2256 by 48`; how many they are, where even
+/// that is long.
 fn brief(ranks: &[Rank]) -> String {
     let step = ranks.get(1).map_or(1, |second| second - ranks[0]);
     let text = match ranks {
@@ -100,7 +102,8 @@ mod tests {
     use super::super::{LevelSpec, Network, View};
     use super::*;
 
-    /// 48 nodes of 48 ranks on four switches, each with two sockets of four NUMA nodes of six; `odd` changes the ranks' nodes.
+    /// 48 nodes of 48 ranks on four switches, each with two sockets of four NUMA nodes of six; `odd` changes
+    /// the ranks' nodes.
     fn large(ranks: u32, odd: impl Fn(u32) -> u32) -> String {
         let hosts: Vec<u32> = (0..ranks).map(|rank| odd(rank) / 48).collect();
         let names: Vec<String> = (0..48).map(|node| format!("node{node:02}")).collect();

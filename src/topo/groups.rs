@@ -1,8 +1,9 @@
 //! The groups that a process belongs to: the tree of the communicator, as one of its processes sees it.
 //!
-//! From the lowest level up, the leaders of a level's groups are the members of the groups of the next level; the top
-//! level joins all that is left. Every process finds its own groups alone, and all members of a group find the same one:
-//! see `partition.rs` for what that takes, for how levels nest and for processes that are bound to no module.
+//! From the lowest level up, the leaders of a level's groups are the members of the groups of the next level;
+//! the top level joins all that is left. Every process finds its own groups alone, and all members of a group
+//! find the same one: see `partition.rs` for what that takes, for how levels nest and for processes that are
+//! bound to no module.
 
 use std::sync::Arc;
 
@@ -22,18 +23,20 @@ pub struct Group {
     pub me: usize,
     /// Index of the leader in `members`.
     pub leader: usize,
-    /// Whether it is the topmost group of the communicator: what it and the groups below it hold is everything.
+    /// Whether it is the topmost group of the communicator: what it and the groups below it hold is
+    /// everything.
     pub top: bool,
 }
 
-/// One level of the caller's way to the top: its module there, as the modules of the level below that it joins.
+/// One level of the caller's way to the top: its module there, as the modules of the level below that it
+/// joins.
 #[derive(Clone, Debug)]
 struct Tier {
     level: Level,
     /// The lowest rank of each child module, ascending; two or more.
     children: Vec<Rank>,
-    /// For every place (local index inside the node, node number above) the lowest rank of its child module; [`ABSENT`]
-    /// for places outside the caller's module.
+    /// For every place (local index inside the node, node number above) the lowest rank of its child module;
+    /// [`ABSENT`] for places outside the caller's module.
     child: Vec<Rank>,
     /// The children are single ranks and the places are nodes: `child` then only says what is in the module.
     ranks: bool,
@@ -48,11 +51,11 @@ pub struct Shape {
     pub flat: bool,
     /// Whether it is on one node and has more processes than that has cores, so that they take turns.
     pub crowded: bool,
-    /// Whether it is on several nodes, and there are a power of two of members of the topmost group, of nodes below each, and of processes on
-    /// each: see [`Hierarchy::across`].
+    /// Whether it is on several nodes, and there are a power of two of members of the topmost group, of nodes
+    /// below each, and of processes on each: see [`Hierarchy::across`].
     pub even: bool,
-    /// Whether it is on several nodes, which make groups, and there are a power of two of members of the topmost group, and of nodes below each:
-    /// see [`Hierarchy::leaders_across`].
+    /// Whether it is on several nodes, which make groups, and there are a power of two of members of the
+    /// topmost group, and of nodes below each: see [`Hierarchy::leaders_across`].
     pub even_nodes: bool,
 }
 
@@ -69,11 +72,12 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Finds the levels and the caller's modules in them. Time O(processes · levels), memory O(processes + nodes · levels).
+    /// Finds the levels and the caller's modules in them. Time O(processes · levels), memory O(processes +
+    /// nodes · levels).
     ///
-    /// Levels that change nothing are dropped. With `ordered`, so are levels whose modules are not all intervals of
-    /// consecutive ranks (with the nodes go the levels inside them), and every group's members then stand for intervals
-    /// of ranks, in ascending order: what an operation that does not commute needs.
+    /// Levels that change nothing are dropped. With `ordered`, so are levels whose modules are not all
+    /// intervals of consecutive ranks (with the nodes go the levels inside them), and every group's members
+    /// then stand for intervals of ranks, in ascending order: what an operation that does not commute needs.
     pub fn build(placement: &Placement, spec: &LevelSpec, ordered: bool) -> Hierarchy {
         let me = placement.me;
         let above = partition::above(&placement.hosts, &placement.uppers, spec, ordered);
@@ -113,10 +117,12 @@ impl Hierarchy {
         hierarchy
     }
 
-    /// The groups of two or more processes that the caller belongs to, bottom to top. In time that goes with their size.
+    /// The groups of two or more processes that the caller belongs to, bottom to top. In time that goes with
+    /// their size.
     ///
-    /// The leader of a group, and of every group below it, is the lowest rank in it; with a `root` the root leads all
-    /// that hold it. Over all processes the groups are a tree. All processes must give the same root.
+    /// The leader of a group, and of every group below it, is the lowest rank in it; with a `root` the root
+    /// leads all that hold it. Over all processes the groups are a tree. All processes must give the same
+    /// root.
     pub fn groups(&self, root: Option<Rank>) -> Vec<Group> {
         let mut groups = Vec::with_capacity(self.tiers.len());
         for (i, tier) in self.tiers.iter().enumerate() {
@@ -138,9 +144,9 @@ impl Hierarchy {
         groups
     }
 
-    /// What the members of the caller's group of this level stand for: of each, in the group's order, the ranks of its module,
-    /// ascending. Of the topmost level every process can ask; nothing where the level does not count. In time that goes with
-    /// the ranks in question. `root`: as for [`groups`](Self::groups).
+    /// What the members of the caller's group of this level stand for: of each, in the group's order, the
+    /// ranks of its module, ascending. Of the topmost level every process can ask; nothing where the level
+    /// does not count. In time that goes with the ranks in question. `root`: as for [`groups`](Self::groups).
     pub fn parts(&self, level: Level, root: Option<Rank>) -> Vec<Vec<Rank>> {
         let Some(tier) = self.tiers.iter().find(|tier| tier.level == level) else { return Vec::new() };
         let held = root.and_then(|root| Some((root, self.child(tier, root)?)));
@@ -177,9 +183,10 @@ impl Hierarchy {
         }
     }
 
-    /// All ranks in an order in which recursive doubling goes from the top down: its first steps join the members of the topmost group, the
-    /// next ones the nodes below each, and the last ones the processes of a node. Every process finds the same. Empty where there is one node, and
-    /// where any of the three numbers is not the same everywhere, or no power of two.
+    /// All ranks in an order in which recursive doubling goes from the top down: its first steps join the
+    /// members of the topmost group, the next ones the nodes below each, and the last ones the processes of a
+    /// node. Every process finds the same. Empty where there is one node, and where any of the three numbers
+    /// is not the same everywhere, or no power of two.
     pub fn across(&self) -> Vec<Rank> {
         let parts = self.nodes_below();
         let each = parts.first().and_then(|part| part.first()).map_or(0, Vec::len);
@@ -190,16 +197,18 @@ impl Hierarchy {
         places.flat_map(|(node, place)| parts.iter().map(move |part| part[node][place])).collect()
     }
 
-    /// The lowest ranks of all nodes in an order in which recursive doubling goes from the top down: its first steps join the members of the topmost
-    /// group, the next ones the nodes below each. Every process finds the same. Empty where there is one node, and where either number
-    /// is not the same everywhere, or no power of two.
+    /// The lowest ranks of all nodes in an order in which recursive doubling goes from the top down: its
+    /// first steps join the members of the topmost group, the next ones the nodes below each. Every process
+    /// finds the same. Empty where there is one node, and where either number is not the same everywhere, or
+    /// no power of two.
     pub fn leaders_across(&self) -> Vec<Rank> {
         let parts = self.nodes_below();
         let nodes = 0..parts.first().map_or(0, Vec::len);
         nodes.flat_map(|node| parts.iter().map(move |part| part[node][0])).collect()
     }
 
-    /// The ranks of the nodes below each member of the topmost group, where both are a power of two, and the latter the same everywhere; else nothing.
+    /// The ranks of the nodes below each member of the topmost group, where both are a power of two, and the
+    /// latter the same everywhere; else nothing.
     fn nodes_below(&self) -> Vec<Vec<Vec<Rank>>> {
         let top = self.tiers.last().filter(|tier| tier.level > Level::Node && !tier.ranks && self.shape.nodes > 1);
         let Some(tier) = top else { return Vec::new() };

@@ -73,7 +73,8 @@ impl Level {
 pub enum LevelSpec {
     /// Every level that the machine has.
     Auto,
-    /// These levels, ascending. [`Level::Cluster`] is always meant, and [`Level::Node`] with any level inside the node.
+    /// These levels, ascending. [`Level::Cluster`] is always meant, and [`Level::Node`] with any level inside
+    /// the node.
     List(Vec<Level>),
 }
 
@@ -89,11 +90,12 @@ impl LevelSpec {
         LevelSpec::List(levels.collect())
     }
 
-    /// Reads `auto`, `none` (flat: only the implicit top) or a comma list such as `l3,numa,socket,node,switch,cluster`.
+    /// Reads `auto`, `none` (flat: only the implicit top) or a comma list such as
+    /// `l3,numa,socket,node,switch,cluster`.
     ///
-    /// `switch` means all switch layers, `switch1` to `switch4` one of them. The order does not matter. A level inside
-    /// the node brings `node` with it: a group above the node needs leaders that every process can compute, and other
-    /// nodes do not know how a node is divided.
+    /// `switch` means all switch layers, `switch1` to `switch4` one of them. The order does not matter. A
+    /// level inside the node brings `node` with it: a group above the node needs leaders that every process
+    /// can compute, and other nodes do not know how a node is divided.
     ///
     /// # Errors
     /// A message that names the word, its column (from 1, in characters) and what is accepted.

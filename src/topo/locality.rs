@@ -24,11 +24,12 @@ enum Said {
 }
 
 impl Locality {
-    /// Reads a locality string such as `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`: parts of a two-letter key and a list of
-    /// numbers (`L212` is the key `L2` and number 12).
+    /// Reads a locality string such as `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`: parts of a two-letter key and a
+    /// list of numbers (`L212` is the key `L2` and number 12).
     ///
-    /// Who is bound to several modules of a level has no number there nor at any level below it. A key that is absent
-    /// (a machine without L3 cache) takes nothing from the levels below; a value that cannot be read counts as several.
+    /// Who is bound to several modules of a level has no number there nor at any level below it. A key that
+    /// is absent (a machine without L3 cache) takes nothing from the levels below; a value that cannot be
+    /// read counts as several.
     pub fn parse(text: &str) -> Locality {
         let mut said = [Said::Nothing; 4];
         for part in text.split(':') {

@@ -8,7 +8,8 @@ use super::locality::Locality;
 use super::partition;
 use crate::endpoint::Rank;
 
-/// How many modules of a kind a node has, and the most physical cores that one of them holds. Zero where unknown.
+/// How many modules of a kind a node has, and the most physical cores that one of them holds. Zero where
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modules {
     /// Modules in the node.
@@ -63,7 +64,8 @@ impl Hardware {
     }
 }
 
-/// Where the processes of a communicator sit: the nodes of all, and the localities of those on the caller's node.
+/// Where the processes of a communicator sit: the nodes of all, and the localities of those on the caller's
+/// node.
 #[derive(Clone, Debug)]
 pub struct Placement {
     pub(super) me: Rank,
@@ -91,7 +93,8 @@ impl Placement {
             .collect()
     }
 
-    /// The lowest level that the caller shares with another rank: the node, a layer of switches, or everything.
+    /// The lowest level that the caller shares with another rank: the node, a layer of switches, or
+    /// everything.
     pub fn joint(&self, other: Rank) -> Level {
         let [here, there] = [self.me, other].map(|rank| self.hosts[rank as usize] as usize);
         if here == there {
@@ -103,16 +106,17 @@ impl Placement {
     }
 
     /// * `me`: the caller's rank.
-    /// * `hosts`: the node of every rank. Node numbers should be small: memory goes with the largest. The same partition
-    ///   on all processes; the numbers themselves may differ.
-    /// * `uppers`: for every node number its switches, lowest first, all lists of one length; empty without a network.
-    /// * `local`: the ranks on the caller's node with their localities. A rank of the node that is not in it counts as
-    ///   unbound, a rank of another node is ignored.
+    /// * `hosts`: the node of every rank. Node numbers should be small: memory goes with the largest. The
+    ///   same partition on all processes; the numbers themselves may differ.
+    /// * `uppers`: for every node number its switches, lowest first, all lists of one length; empty without a
+    ///   network.
+    /// * `local`: the ranks on the caller's node with their localities. A rank of the node that is not in it
+    ///   counts as unbound, a rank of another node is ignored.
     /// * `hw`: the shape of the caller's node.
     ///
     /// # Panics
-    /// When `me` is not in the communicator, or `uppers` lacks a node or has lists of different lengths: an error of the
-    /// caller.
+    /// When `me` is not in the communicator, or `uppers` lacks a node or has lists of different lengths: an
+    /// error of the caller.
     pub fn new(
         me: Rank,
         hosts: Vec<u32>,
@@ -148,9 +152,9 @@ impl Placement {
         self.hosts.len()
     }
 
-    /// The levels along which the processes of the caller's node work in shared memory: those inside the node that `spec` names, if one of them
-    /// counts here; where that is left to us, NUMA nodes, if two of them or more have two processes or more each. The same for all processes
-    /// of the node.
+    /// The levels along which the processes of the caller's node work in shared memory: those inside the node
+    /// that `spec` names, if one of them counts here; where that is left to us, NUMA nodes, if two of them or
+    /// more have two processes or more each. The same for all processes of the node.
     pub fn tree_levels(&self, spec: &LevelSpec) -> Option<LevelSpec> {
         let levels = match spec {
             LevelSpec::List(list) => list.iter().copied().filter(|level| *level <= Level::Node).collect(),

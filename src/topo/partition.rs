@@ -1,13 +1,13 @@
 //! The partitions that the levels make of a communicator, and which of them count.
 //!
-//! A partition is written down as one number per *place*: the lowest rank of the place's module. A place is a rank inside
-//! the node and a node above it. Inside a node only what the node's own processes know is used, above it only what all
-//! processes know, so all members of a group find the same group.
+//! A partition is written down as one number per *place*: the lowest rank of the place's module. A place is a
+//! rank inside the node and a node above it. Inside a node only what the node's own processes know is used,
+//! above it only what all processes know, so all members of a group find the same group.
 //!
-//! **Nesting.** A module of a level is cut along the modules of the selected levels above it: two ranks are together only
-//! if they have the same number at this level *and* at every selected, shared level above it in the node (an L3 cache that
-//! spans two NUMA nodes counts as two; a NUMA node that spans two sockets likewise). A rank without a number at a level is
-//! alone there and at the levels below.
+//! **Nesting.** A module of a level is cut along the modules of the selected levels above it: two ranks are
+//! together only if they have the same number at this level *and* at every selected, shared level above it in
+//! the node (an L3 cache that spans two NUMA nodes counts as two; a NUMA node that spans two sockets
+//! likewise). A rank without a number at a level is alone there and at the levels below.
 
 use std::collections::HashMap;
 
@@ -121,9 +121,11 @@ pub(super) fn above(hosts: &[u32], uppers: &[Vec<u32>], spec: &LevelSpec, ordere
     Above { nodes: use_nodes, first: places.iter().map(|place| place.first).collect(), order, layers }
 }
 
-/// Drops the levels that change nothing, and with `ordered` those with a module that is not an interval of ranks.
+/// Drops the levels that change nothing, and with `ordered` those with a module that is not an interval of
+/// ranks.
 ///
-/// `below` is the number of modules below the lowest level. The layers nest, so equal numbers mean equal partitions.
+/// `below` is the number of modules below the lowest level. The layers nest, so equal numbers mean equal
+/// partitions.
 fn keep(mut layers: Vec<Layer>, places: &[Extent], mut below: usize, ordered: bool) -> Vec<Layer> {
     layers.retain(|layer| {
         let mut modules: HashMap<Rank, Extent> = HashMap::new();

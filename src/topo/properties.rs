@@ -1,5 +1,5 @@
-//! Random placements, seen by every process alone: do the groups that they find make one tree, and is it the one of a
-//! naive definition?
+//! Random placements, seen by every process alone: do the groups that they find make one tree, and is it the
+//! one of a naive definition?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,8 @@ impl Job {
         among.iter().map(module).collect()
     }
 
-    /// The levels that count for a process, by definition: those that change something, in order where asked for.
+    /// The levels that count for a process, by definition: those that change something, in order where asked
+    /// for.
     fn levels(&self, me: Rank, ordered: bool) -> Vec<Level> {
         let all: Vec<Rank> = (0..self.hosts.len() as Rank).collect();
         let here: Vec<Rank> =
@@ -283,8 +284,8 @@ fn without_nodes_ranks_join_directly() {
     assert_eq!(flat("switch2", vec![0, 1, 1, 0], uppers), [(Level::Cluster, vec![0, 1, 2, 3], 2)]);
 }
 
-/// The published example: 108 processes by core on nodes 1, 2 and 48 of 64; two sockets of 18 cores that are also the
-/// NUMA nodes; 16 nodes per leaf switch.
+/// The published example: 108 processes by core on nodes 1, 2 and 48 of 64; two sockets of 18 cores that are
+/// also the NUMA nodes; 16 nodes per leaf switch.
 fn published(spec: &str, uppers: Vec<Vec<u32>>) -> Job {
     let core = |rank: u32| {
         let (core, half) = (rank % 36, rank % 36 / 18);

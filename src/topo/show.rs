@@ -40,7 +40,8 @@ pub(super) struct Shown {
 }
 
 /// The tree as text: one line per group, what it joins indented below it,
-/// `<level> <module>: ranks <ranks>, leader <rank>`. One that fills more than a screen is folded: of groups that are alike, one is shown.
+/// `<level> <module>: ranks <ranks>, leader <rank>`. One that fills more than a screen is folded: of groups
+/// that are alike, one is shown.
 pub fn hierarchy(view: &View<'_>) -> String {
     let (groups, uppers) = view.groups();
     let nodes = view.hosts.iter().collect::<std::collections::HashSet<_>>().len();

@@ -1,6 +1,7 @@
 /*
- * Buffers in a device's memory, where sizes.c (--device) does not come: Barrier beside them, the operations along edges, and reductions of elements with gaps and by an operation
- * of the user's, in the three modes, short and long. Of ranks that differ: see --device. The accelerator is the stand-in of tests/accelerator,
+ * Buffers in a device's memory, where sizes.c (--device) does not come: Barrier beside them, the operations
+ * along edges, and reductions of elements with gaps and by an operation of the user's, in the three modes,
+ * short and long. Of ranks that differ: see --device. The accelerator is the stand-in of tests/accelerator,
  * which must be active: any access of the CPU's to its memory is a crash, and no other process can read it.
  *
  *   --device WHOSE   none (default), odd, even, all

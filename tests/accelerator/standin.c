@@ -1,7 +1,8 @@
 /*
- * A stand-in for an accelerator: a component of Open MPI 5.0's framework `accelerator` whose "device memory" is memory that the CPU may not access where
- * programs have it (PROT_NONE: a plain load or store is a SIGSEGV, and no other process reads it), and that the component reaches by a second mapping.
- * So any copy that does not go by the accelerator is seen at once.
+ * A stand-in for an accelerator: a component of Open MPI 5.0's framework `accelerator` whose "device memory"
+ * is memory that the CPU may not access where programs have it (PROT_NONE: a plain load or store is a
+ * SIGSEGV, and no other process reads it), and that the component reaches by a second mapping. So any copy
+ * that does not go by the accelerator is seen at once.
  */
 #define _GNU_SOURCE
 #include "opal_config.h"

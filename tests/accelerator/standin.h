@@ -1,6 +1,6 @@
 /*
- * The memory of the stand-in for an accelerator (standin.c): so many bytes per process, at two addresses. A program hands out the first one's; the CPU
- * may only use the second one's.
+ * The memory of the stand-in for an accelerator (standin.c): so many bytes per process, at two addresses. A
+ * program hands out the first one's; the CPU may only use the second one's.
  */
 #ifndef COLL_RUST_TESTS_STANDIN_H
 #define COLL_RUST_TESTS_STANDIN_H

@@ -1,11 +1,11 @@
 /*
- * A real job with the component selected: checks the four operations in their three forms against a communicator that
- * excludes the component, and compares their times with it in the same job.
+ * A real job with the component selected: checks the four operations in their three forms against a
+ * communicator that excludes the component, and compares their times with it in the same job.
  *
  *   demo [--smoke]      --smoke: the checks only, no times
  *
- * Compiles with Open MPI 4.1 (MPIX_*_init) and 5.0 (MPI_*_init). Ends with 1 if a result is wrong, or if the component
- * did not take the calls of some operation in some form: what was tested is then not the component.
+ * Compiles with Open MPI 4.1 (MPIX_*_init) and 5.0 (MPI_*_init). Ends with 1 if a result is wrong, or if the
+ * component did not take the calls of some operation in some form: what was tested is then not the component.
  */
 #include <mpi.h>
 #if OMPI_MAJOR_VERSION < 5
@@ -30,7 +30,8 @@ static const char *const mode_name[MODES] = { "blocking", "nonblocking", "persis
 
 static int rank, size;
 
-/* Seconds by the machine's clock, the same in all its processes; MPI_Wtime counts from each process's own start. */
+/* Seconds by the machine's clock, the same in all its processes; MPI_Wtime counts from each process's own
+ * start. */
 static double now(void)
 {
     struct timespec t;
@@ -141,8 +142,8 @@ static void compose(void *in_pairs, void *inout_pairs, int *count, MPI_Datatype 
 
 /* ---------------------------------------------------------------- did the component run? */
 
-/* The component's counters of the calls that it took in this process: MPI_T variables coll_rust_<operation>_handled. A
- * handle counts from when it was made. */
+/* The component's counters of the calls that it took in this process: MPI_T variables
+ * coll_rust_<operation>_handled. A handle counts from when it was made. */
 static MPI_T_pvar_session counters;
 static MPI_T_pvar_handle counter[OPS];
 static int has_counter[OPS];
@@ -197,7 +198,8 @@ static void check_ran(int mode, const unsigned long long before[OPS])
 
 /* ---------------------------------------------------------------- results */
 
-/* bcast, reduce and allreduce: the same call on both communicators, with the same input, must leave the same buffer. */
+/* bcast, reduce and allreduce: the same call on both communicators, with the same input, must leave the same
+ * buffer. */
 static void check_data(int op, int mode, int root, int count, MPI_Datatype type, MPI_Op function, int in_place,
                        int longs_per_element, MPI_Comm comm, MPI_Comm reference)
 {
@@ -293,8 +295,9 @@ static double median(double *times, int n)
     return n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
 }
 
-/* Medians over alternating samples, in microseconds per call. A sample is some calls in a row, from the start of the
- * first process to the end of the last one: with more processes than processors no single process sees all of it. */
+/* Medians over alternating samples, in microseconds per call. A sample is some calls in a row, from the start
+ * of the first process to the end of the last one: with more processes than processors no single process sees
+ * all of it. */
 static void compare(struct call *ours, struct call *theirs, MPI_Comm reference, int samples, int calls, double *us,
                     double *their_us)
 {

@@ -1,6 +1,7 @@
 /*
- * The border to Rust: every function of the module, in every mode, must hand over each argument in its field, and give
- * Rust's answer back. (That the component below gets the right arguments is seen in tests/mpi, by what it does.)
+ * The border to Rust: every function of the module, in every mode, must hand over each argument in its field,
+ * and give Rust's answer back. (That the component below gets the right arguments is seen in tests/mpi, by
+ * what it does.)
  *
  * Stands in place of Rust, with the shim's module.c in it; runs without mpiexec.
  */

@@ -98,7 +98,8 @@ async fn perform<'a>(kind: usize, job: &Job<'a, Half<'a>>) -> Result<()> {
     }
 }
 
-/// Ranks for which `alive` come to an operation on `segment`s; the leader gives up where `fails`. Says how it went for each rank.
+/// Ranks for which `alive` come to an operation on `segment`s; the leader gives up where `fails`. Says how it
+/// went for each rank.
 fn run(kind: usize, segment: usize, alive: &[Rank], fails: bool, along: bool) -> Vec<Option<Result<()>>> {
     let heap = Heap::new(3, usize::MAX, false);
     let teams: Vec<Team> = (0..3).map(|member| Team::new(heap.member(member), Config::default())).collect();

@@ -1,4 +1,5 @@
-//! Neighbourhood operations: edges within a node through its memory, where it has some, and the others by messages.
+//! Neighbourhood operations: edges within a node through its memory, where it has some, and the others by
+//! messages.
 
 use super::operations::{check_inside, machine, plenty, scarce};
 use super::world::Nodes;
@@ -16,7 +17,8 @@ use coll_rust::sim::{Config, Rng, SimBlocks, SimEndpoint, Stats, World};
 use coll_rust::topo::Level;
 use proptest::prelude::*;
 
-/// A graph with several edges between the same two ranks, and to oneself; and the length of what travels along each edge.
+/// A graph with several edges between the same two ranks, and to oneself; and the length of what travels
+/// along each edge.
 struct Graph {
     destinations: Vec<Vec<usize>>,
     sources: Vec<Vec<usize>>,

@@ -193,7 +193,8 @@ impl Run<'_> {
     }
 }
 
-/// Sequences of calls in two slots at a time, on a machine whose nodes have memory for `leases`. Says what went as messages.
+/// Sequences of calls in two slots at a time, on a machine whose nodes have memory for `leases`. Says what
+/// went as messages.
 fn run(
     machine: &Machine,
     levels: LevelSpec,

@@ -27,8 +27,9 @@ fn shared(groups: usize) -> Arc<Shared> {
     })
 }
 
-/// j makes a group `incarnations` times under one number, i reads its page each time and leaves; j writes the page again only after
-/// the announcement. A page that is written while it is read, a lost or a doubled announcement fail.
+/// j makes a group `incarnations` times under one number, i reads its page each time and leaves; j writes the
+/// page again only after the announcement. A page that is written while it is read, a lost or a doubled
+/// announcement fail.
 fn reuse(incarnations: u64) {
     let shared = shared(1);
     let reader = {

@@ -1,4 +1,5 @@
-//! The models of operations: in one file, though a long one, since all are told in the same few words (`config`, `needs`, `model`, `block_on`), and `ci/test-loom.sh` names them.
+//! The models of operations: in one file, though a long one, since all are told in the same few words
+//! (`config`, `needs`, `model`, `block_on`), and `ci/test-loom.sh` names them.
 
 use super::memory::{Modelled, Needs};
 use coll_rust::endpoint::{Error, Result, Span};
@@ -64,7 +65,8 @@ fn model(needs: Needs, config: Config, preemptions: usize, member: impl Fn(&Team
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 100_000;
-    // Three threads make too many interleavings to see them all, and so do two that look at several words in turn.
+    // Three threads make too many interleavings to see them all, and so do two that look at several words in
+    // turn.
     builder.max_duration = (needs.members > 2 || needs.secret).then_some(Duration::from_secs(20));
     builder.check(move || {
         let memory = Modelled::new(&needs);
@@ -335,7 +337,8 @@ fn scatter_by(team: &Team, root: usize, len: usize, limit: usize) {
 fn a_member_takes_what_is_dealt_or_asks() {
     let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
     config.waiting.crowded = true;
-    // It tries to read its block if that has not come, cannot, and asks for it: the answer comes where the block was dealt.
+    // It tries to read its block if that has not come, cannot, and asks for it: the answer comes where the
+    // block was dealt.
     let needs = Needs { grain: 128, secret: true, ..needs(&config, 2, true) };
     model(needs, config, 1, |team| scatter_by(team, 0, 100, 1));
 }

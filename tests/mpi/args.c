@@ -1,6 +1,7 @@
 /*
- * Calls whose arguments do not fit together, with MPI_ERRORS_RETURN: an error code that says so, or success, and no panic. All ranks make the same
- * mistake, on a communicator of its own, of which nothing is defined after the error.
+ * Calls whose arguments do not fit together, with MPI_ERRORS_RETURN: an error code that says so, or success,
+ * and no panic. All ranks make the same mistake, on a communicator of its own, of which nothing is defined
+ * after the error.
  */
 #include "harness.h"
 

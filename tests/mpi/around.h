@@ -1,5 +1,6 @@
 /*
- * The communicators of neighbor.c: grids, graphs, distributed graphs; and what every rank must know of them to say what goes where.
+ * The communicators of neighbor.c: grids, graphs, distributed graphs; and what every rank must know of them
+ * to say what goes where.
  */
 #ifndef COLL_RUST_TESTS_AROUND_H
 #define COLL_RUST_TESTS_AROUND_H
@@ -22,7 +23,8 @@ struct around {
     int degrees[MOST_MEMBERS], destinations[MOST_MEMBERS][MOST_DEGREE];
 };
 
-/* The rank, or MPI_PROC_NULL, and the slot of its send buffer that the block in slot `slot` of this rank's receive buffer comes from. */
+/* The rank, or MPI_PROC_NULL, and the slot of its send buffer that the block in slot `slot` of this rank's
+ * receive buffer comes from. */
 static int origin(const struct around *a, int slot, int *of_sender)
 {
     int from = a->sources[slot], before = 0;

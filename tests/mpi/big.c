@@ -1,4 +1,5 @@
-/* Data beyond 2 GiB: by derived datatypes, and, from Open MPI 6 on, by counts and displacements of 64 bits. 2.2 GiB for each rank. */
+/* Data beyond 2 GiB: by derived datatypes, and, from Open MPI 6 on, by counts and displacements of 64 bits.
+ * 2.2 GiB for each rank. */
 #include "harness.h"
 #include <sys/mman.h>
 

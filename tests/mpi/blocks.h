@@ -1,6 +1,7 @@
 /*
- * Buffers of vector.c: one or several blocks of 32-bit numbers, each block described by a count and a datatype of types.h,
- * placed as the operation has them. Who knows the numbers of a block knows every byte of the buffer.
+ * Buffers of vector.c: one or several blocks of 32-bit numbers, each block described by a count and a
+ * datatype of types.h, placed as the operation has them. Who knows the numbers of a block knows every byte of
+ * the buffer.
  */
 #ifndef COLL_RUST_TESTS_BLOCKS_H
 #define COLL_RUST_TESTS_BLOCKS_H
@@ -9,8 +10,8 @@
 
 enum { MOST_RANKS = 64, GUARD = 64, PERIOD = 12 }; /* PERIOD numbers are whole elements of each of TYPES */
 
-/* How blocks lie in a buffer: a single one; equal ones, or unequal ones, without displacements; with displacements; with
- * displacements in bytes and a datatype each. */
+/* How blocks lie in a buffer: a single one; equal ones, or unequal ones, without displacements; with
+ * displacements; with displacements in bytes and a datatype each. */
 enum shape { ONE, EQUAL, PACKED, VECTOR, TYPED };
 
 static const char *const TYPES[] = {"uint32", "contiguous", "negative-lb", "vector", "matrix", "nested"};
@@ -48,8 +49,9 @@ static char *side_origin(const struct side *s)
     return s->bytes + GUARD - s->low;
 }
 
-/* Places `blocks` blocks of so many numbers. `first` is the datatype of block 0; blocks with datatypes of their own have the
- * next ones. Negative: all are of "forgotten-gap", with one number or none. `backwards`: with displacements, the last block comes first. */
+/* Places `blocks` blocks of so many numbers. `first` is the datatype of block 0; blocks with datatypes of
+ * their own have the next ones. Negative: all are of "forgotten-gap", with one number or none. `backwards`:
+ * with displacements, the last block comes first. */
 static void side_make(struct side *s, enum shape shape, int blocks, const int *numbers, int first, int backwards)
 {
     ptrdiff_t cursor = 0;

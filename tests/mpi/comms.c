@@ -1,6 +1,6 @@
 /*
- * The life of communicators: what they leave behind, many at once, freed with operations pending, every way of a first
- * collective, spawned and inter-communicators.
+ * The life of communicators: what they leave behind, many at once, freed with operations pending, every way
+ * of a first collective, spawned and inter-communicators.
  *
  *   --parts LIST     of idle, leak, many, pending, first, overlap, split, inter, spawn (default all)
  *   --cycles N       dup, Allreduce, free for `leak` (default 2000)
@@ -222,7 +222,8 @@ static void first(void)
         }
 }
 
-/* Overlapping communicators, whose first operations (all nonblocking, of different kinds) are in flight together. */
+/* Overlapping communicators, whose first operations (all nonblocking, of different kinds) are in flight
+ * together. */
 static void overlap(void)
 {
     enum { COMMS = 4 };
@@ -310,8 +311,9 @@ static void split(void)
     }
     MPI_Group_free(&part);
     MPI_Group_free(&world);
-    /* Operations on the communicator being duplicated would be legal too, but Open MPI's own ones, which its progress
-     * starts, then take their places among them in another order on each rank: no component can mend that. */
+    /* Operations on the communicator being duplicated would be legal too, but Open MPI's own ones, which its
+     * progress starts, then take their places among them in another order on each rank: no component can mend
+     * that. */
     doing("split: Comm_idup");
     MPI_Request request;
     MPI_Comm other;

@@ -1,10 +1,11 @@
 /*
- * Ranks come to one operation by different doors: data that are plain at one rank are described by a derived datatype at
- * another, so one takes the quick way and the other the long one. What tells operations apart, and what limits how far
- * ranks run ahead, must come out alike, or a later operation that needs messages (a user-defined reduction, or anything
- * for which shared memory did not suffice) meets the wrong ones, or waits for ever. Every other round calls the nonblocking forms, and then has
- * many of them under way at a time, each of which this rank may have come to by another door than the one before. At the end, reductions are the first
- * operations on communicators of their own that carry more than fits a cache line.
+ * Ranks come to one operation by different doors: data that are plain at one rank are described by a derived
+ * datatype at another, so one takes the quick way and the other the long one. What tells operations apart,
+ * and what limits how far ranks run ahead, must come out alike, or a later operation that needs messages (a
+ * user-defined reduction, or anything for which shared memory did not suffice) meets the wrong ones, or waits
+ * for ever. Every other round calls the nonblocking forms, and then has many of them under way at a time,
+ * each of which this rank may have come to by another door than the one before. At the end, reductions are
+ * the first operations on communicators of their own that carry more than fits a cache line.
  *
  *   --rounds N   (default 200)
  */
@@ -108,8 +109,8 @@ static void one_round(MPI_Comm comm, int round, int n, int *mine, int *all, int 
     check(result[0] == round && result[1] == round - rank, "round %d: Scan gave %d %d", round, result[0], result[1]);
 }
 
-/* FLOCK operations under way at a time, of `n` numbers in each block. `buffers`: so many times a buffer of LINES numbers for each rank and
- * two more. */
+/* FLOCK operations under way at a time, of `n` numbers in each block. `buffers`: so many times a buffer of
+ * LINES numbers for each rank and two more. */
 static void flock(MPI_Comm comm, int round, int n, int *buffers)
 {
     MPI_Request requests[FLOCK];
@@ -178,8 +179,8 @@ static void flock(MPI_Comm comm, int round, int n, int *buffers)
     check(!wrong, "round %d: wrong numbers in %d blocks of %d operations at a time", round, wrong, FLOCK);
 }
 
-/* The first reduction of n numbers on a communicator whose operations so far had nothing to carry: how many bytes it needs room for must be known before
- * it begins, at the blocking door as at the nonblocking one. */
+/* The first reduction of n numbers on a communicator whose operations so far had nothing to carry: how many
+ * bytes it needs room for must be known before it begins, at the blocking door as at the nonblocking one. */
 static void first(int which, int n, double *mine, double *all)
 {
     int rank, root = n % test_size, got = n, *counts = malloc(sizeof(int) * (size_t) test_size);

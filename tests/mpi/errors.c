@@ -1,17 +1,18 @@
 /*
- * MPI_ERRORS_RETURN: an erroneous call gives an error code to the ranks that can know, and the program lives on.
- * Every part uses a communicator of its own, because after an error its state is undefined.
+ * MPI_ERRORS_RETURN: an erroneous call gives an error code to the ranks that can know, and the program lives
+ * on. Every part uses a communicator of its own, because after an error its state is undefined.
  *
- * To be run where the algorithm does not depend on the size (which these calls get wrong) and where the last rank is a
- * leaf: coll_rust_levels=none, coll_rust_bcast_algorithm=flat, coll_rust_bcast_segment_size=0.
+ * To be run where the algorithm does not depend on the size (which these calls get wrong) and where the last
+ * rank is a leaf: coll_rust_levels=none, coll_rust_bcast_algorithm=flat, coll_rust_bcast_segment_size=0.
  *
  *   --stock       without the truncations: Open MPI's own Bcast hangs or writes behind the buffer
- *   --unchecked   only reductions that are not defined, where Open MPI's bindings do not look (mpi_param_check = 0)
+ *   --unchecked   only reductions that are not defined, where Open MPI's bindings do not look
+ *   (mpi_param_check = 0)
  */
 #include "harness.h"
 
-/* The root broadcasts more than the last rank has room for. That rank must get an error; the others may or may not
- * notice, but all must return. */
+/* The root broadcasts more than the last rank has room for. That rank must get an error; the others may or
+ * may not notice, but all must return. */
 static void truncation(int numbers, int room, int mode)
 {
     static const char *const MODES[] = {"blocking", "nonblocking", "persistent"};
@@ -43,13 +44,14 @@ static void truncation(int numbers, int room, int mode)
         check(code != MPI_SUCCESS, "a truncated Bcast returned MPI_SUCCESS");
         check(class == MPI_ERR_TRUNCATE || class == MPI_ERR_OTHER || class == MPI_ERR_INTERN || class == MPI_ERR_UNKNOWN || class == MPI_ERR_COUNT,
               "a truncated Bcast returned the error class %d", class);
-        /* Only for messages that travel at once: of larger ones, Open MPI's own Recv writes all behind the buffer too. */
+        /* Only for messages that travel at once: of larger ones, Open MPI's own Recv writes all behind the
+         * buffer too. */
         check(numbers > 100 || beyond == 0, "%d ints behind the room of %d were written", beyond, room);
     } else if (test_rank == 0) {
         check(p[numbers - 1] == numbers - 1, "the root's buffer changed");
     }
-    /* The communicator is not freed: what a failed operation left in flight must not meet a later one. The buffer stays
-     * for the same reason. */
+    /* The communicator is not freed: what a failed operation left in flight must not meet a later one. The
+     * buffer stays for the same reason. */
 }
 
 /* What the bindings reject themselves never reaches the module and must not disturb it. */

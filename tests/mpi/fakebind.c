@@ -1,6 +1,6 @@
 /*
- * Lets processes believe that they are bound to cores which this machine does not have: for runs on a synthetic topology
- * (HWLOC_SYNTHETIC, HWLOC_THISSYSTEM=1). Preload it into mpiexec, which binds.
+ * Lets processes believe that they are bound to cores which this machine does not have: for runs on a
+ * synthetic topology (HWLOC_SYNTHETIC, HWLOC_THISSYSTEM=1). Preload it into mpiexec, which binds.
  */
 #define _GNU_SOURCE
 #include <sched.h>

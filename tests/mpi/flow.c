@@ -1,8 +1,10 @@
 /*
- * Flow control: how far ranks may run ahead of one that is late. The last rank sleeps; meanwhile the root of a stream of
- * small Bcasts, and the other ranks of a stream of Reduces to the sleeper, go on until something makes them wait.
+ * Flow control: how far ranks may run ahead of one that is late. The last rank sleeps; meanwhile the root of
+ * a stream of small Bcasts, and the other ranks of a stream of Reduces to the sleeper, go on until something
+ * makes them wait.
  *
- *   --limit N   coll_rust_flow_limit of the job (default 64); 0: only the transport makes them wait, later than at 64 calls
+ *   --limit N   coll_rust_flow_limit of the job (default 64); 0: only the transport makes them wait, later
+ *   than at 64 calls
  */
 #include "harness.h"
 #include <unistd.h>

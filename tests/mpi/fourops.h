@@ -1,6 +1,6 @@
 /*
- * The four operations on doubles or ints with results known in closed form: what the stress programs start, complete
- * and check.
+ * The four operations on doubles or ints with results known in closed form: what the stress programs start,
+ * complete and check.
  */
 #ifndef COLL_RUST_TESTS_FOUROPS_H
 #define COLL_RUST_TESTS_FOUROPS_H

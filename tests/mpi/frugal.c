@@ -4,8 +4,9 @@
  *   --parts LIST     of closed, locked, alive, freed (default: closed,alive,freed)
  *   --alive N        communicators for `alive` and `freed` (default 400)
  *   --ints N         numbers in the one Allreduce on each of them; 0: none (default 2)
- *   --each KIB       the most memory that such a communicator may cost all ranks together (default: not checked)
- *   --shared KIB     the most shared memory that they may take of one rank together (default: not checked)
+ *   --each KIB       the most memory that such a communicator may cost all ranks together (default: not
+ *   checked) --shared KIB     the most shared memory that they may take of one rank together (default: not
+ *   checked)
  */
 #include "harness.h"
 #include <dirent.h>
@@ -17,7 +18,8 @@ enum { STANDARD = 3, LONG = 50000, LINE = 512 };
 
 /* ---------------------------------------------------------------- what a process has */
 
-/* Of open files whose names have this in them: KiB that the system holds for them, how many there are, and rights beyond the owner's. */
+/* Of open files whose names have this in them: KiB that the system holds for them, how many there are, and
+ * rights beyond the owner's. */
 struct files {
     long kib;
     int files, low, rights;
@@ -59,7 +61,8 @@ static long number_of(const char *file, const char *name)
     return found;
 }
 
-/* Of the mappings of the component's files: KiB in all, of which a core dump would have so many, and so many are locked. */
+/* Of the mappings of the component's files: KiB in all, of which a core dump would have so many, and so many
+ * are locked. */
 struct mappings {
     long kib, dumped, locked, resident;
 };

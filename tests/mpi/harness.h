@@ -72,7 +72,8 @@ static void test_where(const char *what)
     }
 }
 
-/* The time is counted in parts, by the process itself: one that was stopped for long (SIGSTOP) has not waited so long. */
+/* The time is counted in parts, by the process itself: one that was stopped for long (SIGSTOP) has not waited
+ * so long. */
 enum { TEST_PARTS = 12 };
 static volatile sig_atomic_t test_parts = 0;
 

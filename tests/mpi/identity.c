@@ -1,6 +1,6 @@
 /*
- * What keeps operations apart: nobody's messages may reach another operation, whatever is outstanding at the same time,
- * however few tags there are, and whatever failed before.
+ * What keeps operations apart: nobody's messages may reach another operation, whatever is outstanding at the
+ * same time, however few tags there are, and whatever failed before.
  *
  *   --parts LIST     of idup, persistent, few, limit, bcast_error, reduce_error (default all)
  *   --rounds N       of MPI_Comm_idup on each communicator (default 20)
@@ -8,9 +8,10 @@
  *   --seed N
  *   --stock          without what only the component gets right or limits
  *
- * limit is to be run with few tags (COLL_RUST_TEST_MAX_TAG=32768), or it takes long. The errors are to be run where the
- * sizes, which differ, do not choose the algorithm, and where a rank that notices nothing depends on none that does:
- * coll_rust_levels=none, flat algorithms, coll_rust_bcast_segment_size=64k, coll_rust_reduce_segment_size=0.
+ * limit is to be run with few tags (COLL_RUST_TEST_MAX_TAG=32768), or it takes long. The errors are to be run
+ * where the sizes, which differ, do not choose the algorithm, and where a rank that notices nothing depends
+ * on none that does: coll_rust_levels=none, flat algorithms, coll_rust_bcast_segment_size=64k,
+ * coll_rust_reduce_segment_size=0.
  */
 #include "fourops.h"
 #include <sys/mman.h>
@@ -21,9 +22,9 @@ static int stock = 0;
 
 enum { TESTS_FEW = 3, TESTS_MANY = 200 };
 
-/* MPI_Comm_idup calls Iallreduce on its communicator when the request makes progress: at other places of the sequence
- * of calls on rank 0, which tests, than on the others. Overlapping it with the user's own Iallreduce is not tried: Open MPI
- * itself confuses the two, with all of its components. */
+/* MPI_Comm_idup calls Iallreduce on its communicator when the request makes progress: at other places of the
+ * sequence of calls on rank 0, which tests, than on the others. Overlapping it with the user's own Iallreduce
+ * is not tried: Open MPI itself confuses the two, with all of its components. */
 static void idup(MPI_Comm comm, int round)
 {
     MPI_Comm copy;
@@ -61,7 +62,8 @@ static void idup(MPI_Comm comm, int round)
     must(MPI_Comm_free(&copy));
 }
 
-/* ---------------------------------------------------------------- persistent operations that stay and that go */
+/* ---------------------------------------------------------------- persistent operations that stay and that
+ * go */
 
 enum { KEPT = 40 };
 
@@ -87,8 +89,8 @@ static void start_kept(MPI_Comm comm, struct work *works, MPI_Request *requests,
         work_check(&works[k], number, "kept persistent");
 }
 
-/* Most requests are freed after one start. Every 45th part of the way one stays, until forty are alive: they are started
- * together again and again, in an order of each rank's own. */
+/* Most requests are freed after one start. Every 45th part of the way one stays, until forty are alive: they
+ * are started together again and again, in an order of each rank's own. */
 static void persistent(MPI_Comm comm, int iterations, uint64_t seed)
 {
     struct work works[KEPT], w;
@@ -119,7 +121,8 @@ static void persistent(MPI_Comm comm, int iterations, uint64_t seed)
     }
 }
 
-/* Never more than eight alive: each rank starts and frees them in an order of its own, and some ranks late. */
+/* Never more than eight alive: each rank starts and frees them in an order of its own, and some ranks late.
+ * */
 static void few(MPI_Comm world, int iterations, uint64_t seed)
 {
     enum { FEW = 8 };
@@ -249,8 +252,8 @@ static void progress_for(double seconds)
         MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
-/* The last rank has room for less than the root's last segment, which is small and comes before the large ones: it must
- * get an error. Then its buffer is its own again: what is there now must stay as it is. */
+/* The last rank has room for less than the root's last segment, which is small and comes before the large
+ * ones: it must get an error. Then its buffer is its own again: what is there now must stay as it is. */
 static void broken_bcast(int mode, int unmap)
 {
     enum { SEGMENT = 64 << 10, SIZE = 7 * SEGMENT + 2048 };
@@ -294,8 +297,8 @@ static void broken_bcast(int mode, int unmap)
     /* Neither the communicator nor the others' buffers: after an error, they may still be sending. */
 }
 
-/* Rank 1 sends more than the root has room for, the last rank comes late, when the root is through with its error: what it
- * sends must not land in memory that is the user's by now. */
+/* Rank 1 sends more than the root has room for, the last rank comes late, when the root is through with its
+ * error: what it sends must not land in memory that is the user's by now. */
 static void broken_reduce(int mode)
 {
     enum { NUMBERS = 500, MORE = 20 };

@@ -1,7 +1,8 @@
 /*
- * Calls on plain data go the ways that were made for them: nothing else would tell, since by the way of all calls they are only slower. What tells is the
- * memory that they allocate, which this program counts: it has an allocator in front of the C library's. With a derived datatype, the same calls must
- * be seen to allocate more.
+ * Calls on plain data go the ways that were made for them: nothing else would tell, since by the way of all
+ * calls they are only slower. What tells is the memory that they allocate, which this program counts: it has
+ * an allocator in front of the C library's. With a derived datatype, the same calls must be seen to allocate
+ * more.
  *
  *   --messages   the processes exchange messages, and only blocking calls along edges have a way of their own
  */

@@ -1,6 +1,7 @@
 /*
- * From how many bytes on processes read each other's memory is measured by the first blocking operation of a job. Others come before and after it
- * here: nonblocking ones that are under way meanwhile, and persistent ones that were made before it. In each all ranks must go the same way: their data say.
+ * From how many bytes on processes read each other's memory is measured by the first blocking operation of a
+ * job. Others come before and after it here: nonblocking ones that are under way meanwhile, and persistent
+ * ones that were made before it. In each all ranks must go the same way: their data say.
  *
  *   --never   no blocking operation at all
  */

@@ -1,9 +1,11 @@
 /*
- * Ranks that give different lengths for the same data: an error of the program, of which nothing is defined but that nobody writes beyond a buffer.
- * Around every receive buffer lie bytes that are looked at afterwards; behind every send buffer lie
- * some pages more than it has, as in any heap, and then one that cannot be accessed.
+ * Ranks that give different lengths for the same data: an error of the program, of which nothing is defined
+ * but that nobody writes beyond a buffer. Around every receive buffer lie bytes that are looked at
+ * afterwards; behind every send buffer lie some pages more than it has, as in any heap, and then one that
+ * cannot be accessed.
  *
- * A call that does not return is left to a thread of its own; then all ranks make one on the same communicator that must fail, which ends it.
+ * A call that does not return is left to a thread of its own; then all ranks make one on the same
+ * communicator that must fail, which ends it.
  *
  *   --quick      fewer lengths
  *   --only NAME  one operation

@@ -13,7 +13,8 @@
  *   --types LIST       names as in types.h
  *   --max-count N      no counts above N
  *   --no-reference     without the second call
- *   --stock            the component is not there: leave out what Open MPI itself gets wrong (see stock_fails)
+ *   --stock            the component is not there: leave out what Open MPI itself gets wrong (see
+ *   stock_fails)
  */
 #include "oracle.h"
 
@@ -91,8 +92,8 @@ static int judge(const struct kase *k, char *text, size_t room)
            (k->operation != BCAST && differs(k, "send buffer", &send_buffer, &send_expected, text, room));
 }
 
-/* Open MPI 4.1.4 frees a pointer that it never allocated when it reduces a datatype with data before its origin: coll/libnbc
- * (Ireduce and others) always, coll/base's ring (Allreduce) from about 10 KB on. */
+/* Open MPI 4.1.4 frees a pointer that it never allocated when it reduces a datatype with data before its
+ * origin: coll/libnbc (Ireduce and others) always, coll/base's ring (Allreduce) from about 10 KB on. */
 static int stock_fails(const struct kase *k)
 {
     return k->operation != BCAST && k->type->low < 0 && (k->mode != BLOCKING || k->operation == ALLREDUCE);
@@ -275,7 +276,8 @@ static void make_places(void)
     add_place("first-few", comm);
 }
 
-/* One (operation, mode, type, op, count): which communicators, roots and in-place settings. `extent` 0 tiny, 1 quick, 2 full. */
+/* One (operation, mode, type, op, count): which communicators, roots and in-place settings. `extent` 0 tiny,
+ * 1 quick, 2 full. */
 static void run_combination(enum operation operation, enum mode mode, const struct type *t, enum op op, size_t count, int extent)
 {
     uint64_t h = mix4(seed, (uint64_t)operation * 3 + mode, (uint64_t)(t - types) * 16 + op, count);

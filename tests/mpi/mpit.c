@@ -1,5 +1,6 @@
 /*
- * The component as MPI_T shows it: performance variables that count, control variables that cannot be written.
+ * The component as MPI_T shows it: performance variables that count, control variables that cannot be
+ * written.
  *
  *   --stock   there must be none of them
  */

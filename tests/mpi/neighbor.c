@@ -1,17 +1,19 @@
 /*
- * The five neighbourhood operations x modes x topologies x datatypes x sizes: Cartesian grids, periodic or not, with dimensions of one and two;
- * graphs and distributed graphs with several edges between the same two ranks, edges to oneself, ranks without any.
+ * The five neighbourhood operations x modes x topologies x datatypes x sizes: Cartesian grids, periodic or
+ * not, with dimensions of one and two; graphs and distributed graphs with several edges between the same two
+ * ranks, edges to oneself, ranks without any.
  *
- * The block along each edge is known, so each case is judged against an image of the whole buffer, guard bytes and gaps included, and
- * repeated on a communicator that excludes the component. What is sent in one direction of a grid must be received from the other one.
+ * The block along each edge is known, so each case is judged against an image of the whole buffer, guard
+ * bytes and gaps included, and repeated on a communicator that excludes the component. What is sent in one
+ * direction of a grid must be received from the other one.
  *
  *   --quick            a sample (default)
  *   --tiny             a smaller one
  *   --full             every datatype at every size
  *   --seed N           another sample, other graphs and other data
  *   --ops LIST         names in small letters
- *   --below            the component passes all on: leave out what Open MPI itself gets wrong (see stock_fails)
- *   --stock            the component is not there: the same
+ *   --below            the component passes all on: leave out what Open MPI itself gets wrong (see
+ *   stock_fails) --stock            the component is not there: the same
  */
 #include "around.h"
 #include "blocks.h"
@@ -151,8 +153,8 @@ static int perform(const struct kase *k, MPI_Comm comm, char *text, size_t room)
     return wrong;
 }
 
-/* Of Open MPI's own components, the nonblocking and persistent forms (coll/libnbc) mix up the two directions of a periodic dimension of one or
- * two ranks. */
+/* Of Open MPI's own components, the nonblocking and persistent forms (coll/libnbc) mix up the two directions
+ * of a periodic dimension of one or two ranks. */
 static int stock_fails(const struct kase *k)
 {
     return k->mode != BLOCKING && differs(k) && k->around->short_period;
@@ -223,8 +225,9 @@ static void run_ahead(void)
     MPI_Comm_free(&comm);
 }
 
-/* Two graphs side by side, of the even and of the odd ranks, each of which has edges with all others. Only the even ones have data in half of the
- * operations: those at the odd ones may return at once, and must not matter to the other half. */
+/* Two graphs side by side, of the even and of the odd ranks, each of which has edges with all others. Only
+ * the even ones have data in half of the operations: those at the odd ones may return at once, and must not
+ * matter to the other half. */
 static void side_by_side(void)
 {
     enum { ROUNDS = 20 };

@@ -1,6 +1,6 @@
 /*
- * Runs a program whose odd local ranks the kernel refuses process_vm_readv (a filter of system calls, as containers have it), so that
- * they cannot read others' memory while the even ones can.
+ * Runs a program whose odd local ranks the kernel refuses process_vm_readv (a filter of system calls, as
+ * containers have it), so that they cannot read others' memory while the even ones can.
  *
  *   mpiexec -n 4 noread program argument...
  */

@@ -1,6 +1,6 @@
 /*
- * The reference of matrix.c: images of whole buffers, made by hand from what a case is, and where a buffer differs from
- * its image.
+ * The reference of matrix.c: images of whole buffers, made by hand from what a case is, and where a buffer
+ * differs from its image.
  */
 #ifndef COLL_RUST_TESTS_ORACLE_H
 #define COLL_RUST_TESTS_ORACLE_H

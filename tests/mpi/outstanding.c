@@ -1,6 +1,6 @@
 /*
- * A thousand outstanding nonblocking operations of all four kinds, completed in an order that differs from rank to
- * rank with Wait, Waitsome, Testsome and Testany, blocking operations in between.
+ * A thousand outstanding nonblocking operations of all four kinds, completed in an order that differs from
+ * rank to rank with Wait, Waitsome, Testsome and Testany, blocking operations in between.
  *
  *   --operations N   outstanding at once (default 1000)
  *   --rounds N       (default 3)
@@ -74,7 +74,8 @@ static void round_of(MPI_Comm comm, int operations, int number, uint64_t seed)
             work_free(&works[i]);
             left--;
         }
-        /* Blocking operations at the same places of every rank's sequence of calls, but with other requests complete. */
+        /* Blocking operations at the same places of every rank's sequence of calls, but with other requests
+         * complete. */
         while (left <= next_between && next_between > 0) {
             doing("round %d: blocking operation with %d left", number, left);
             work_make(&between, (enum operation)(next_between % 4), 700, next_between, comm);

@@ -1,6 +1,6 @@
 /*
- * Persistent requests: restarted many times, started in an order that differs from rank to rank, with blocking and
- * nonblocking operations between them, with Startall, freed while inactive.
+ * Persistent requests: restarted many times, started in an order that differs from rank to rank, with
+ * blocking and nonblocking operations between them, with Startall, freed while inactive.
  *
  *   --iterations N   rounds of starts of all live requests (default 2000)
  *   --seed N

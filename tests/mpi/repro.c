@@ -1,8 +1,9 @@
 /*
- * Floating-point sums whose bits depend on the order of combination. Prints a line "repro <type> <count> <hash>" for
- * each; with coll_rust_reproducible=1 they must be the same for every placement of the same number of ranks (the runner
- * compares), for every root, and for Reduce and Allreduce, blocking, nonblocking and persistent (checked here). The same of
- * Reduce_scatter, Reduce_scatter_block, Scan and Exscan: "repro <operation> <type> <count> <hash>".
+ * Floating-point sums whose bits depend on the order of combination. Prints a line "repro <type> <count>
+ * <hash>" for each; with coll_rust_reproducible=1 they must be the same for every placement of the same
+ * number of ranks (the runner compares), for every root, and for Reduce and Allreduce, blocking, nonblocking
+ * and persistent (checked here). The same of Reduce_scatter, Reduce_scatter_block, Scan and Exscan: "repro
+ * <operation> <type> <count> <hash>".
  *
  *   --any-order   print only, without the checks here (nothing promises reproducibility)
  */

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Starts several programs in one job, as `mpiexec [OPTION...] -n N PROGRAM... : -n N PROGRAM...` does: the launcher of Open MPI 5.0.7 crashes
-# over that line (Debian 13; with `hostname` twice, too). One shell for each process takes the program of its rank. A -x is an env.
+# Starts several programs in one job, as `mpiexec [OPTION...] -n N PROGRAM... : -n N PROGRAM...` does: the
+# launcher of Open MPI 5.0.7 crashes over that line (Debian 13; with `hostname` twice, too). One shell for
+# each process takes the program of its rank. A -x is an env.
 #
 #   tests/mpi/several.sh MPIEXEC [OPTION...] -n N [-x NAME=VALUE] PROGRAM [ARGUMENT...] [: -n N ...]
 set -eu

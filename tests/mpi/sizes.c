@@ -1,19 +1,22 @@
 /*
- * The operations of the component at the sizes where its shared memory changes its way: what fits a line, a share of a line, a
- * fragment, a share of one, a set, a queue, or reaches a threshold, each with one byte less and more; up to 16 MiB. x modes x
- * datatypes (bytes, bytes with gaps, ranks that describe the same data differently, records with gaps) x roots x in place.
+ * The operations of the component at the sizes where its shared memory changes its way: what fits a line, a
+ * share of a line, a fragment, a share of one, a set, a queue, or reaches a threshold, each with one byte
+ * less and more; up to 16 MiB. x modes x datatypes (bytes, bytes with gaps, ranks that describe the same data
+ * differently, records with gaps) x roots x in place.
  *
- * Every byte of a block is known from sender, receiver and position, so whole buffers are judged against images, gaps and
- * guard bytes included. (matrix.c and vector.c have the richer datatypes and operations, and compare with Open MPI's own.)
+ * Every byte of a block is known from sender, receiver and position, so whole buffers are judged against
+ * images, gaps and guard bytes included. (matrix.c and vector.c have the richer datatypes and operations, and
+ * compare with Open MPI's own.)
  *
  *   --sample N       about one of N cases (default 1: all); of those above 256 KiB fewer, in steps
  *   --seed N         another sample, and other data
  *   --ops LIST       names in small letters
  *   --most BYTES     the largest size (default 16 MiB)
- *   --secret WHOSE   buffers of odd ranks, or of all, in memory that the system shows to no other process (memfd_secret(2))
- *   --device WHOSE  buffers of odd ranks, or of all, in the memory of the stand-in for an accelerator (tests/accelerator), which must be active
- *   --sides SIDES   of those, the send buffer, the receive buffer, or both (default)
- *   --fragment BYTES, --depth N, --sets N    as the parameters have them (default 16384, 4 fragments of a set, 2 sets)
+ *   --secret WHOSE   buffers of odd ranks, or of all, in memory that the system shows to no other process
+ *   (memfd_secret(2)) --device WHOSE  buffers of odd ranks, or of all, in the memory of the stand-in for an
+ *   accelerator (tests/accelerator), which must be active --sides SIDES   of those, the send buffer, the
+ *   receive buffer, or both (default) --fragment BYTES, --depth N, --sets N    as the parameters have them
+ *   (default 16384, 4 fragments of a set, 2 sets)
  */
 #include "harness.h"
 #include "../accelerator/standin.h"
@@ -433,7 +436,8 @@ static int find_sizes(size_t *sizes, size_t fragment, size_t depth, size_t sets,
     size_t share = fragment / others / 64 * 64;
     const size_t edges[] = {8, 56 / others / 8 * 8, 56, 64, share - 16, share, 8192, fragment, 2 * fragment, depth * (share - 16),
                             depth * fragment, share - 16 + fragment, sets * depth * fragment, 65536, 262144,
-                            /* shares of half a queue of the largest fragments, as the slots of processes that take turns */
+                            /* shares of half a queue of the largest fragments, as the slots of processes that
+                             * take turns */
                             (512 << 10) / others / 64 * 64 - 16};
     const size_t more[] = {0, 24, 1000, 40000, 300000, (1 << 20) + 3, 4 << 20, (16 << 20) - 1, 16 << 20};
     int n = 0, kept = 0;

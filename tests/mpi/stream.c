@@ -1,14 +1,16 @@
 /*
  * An endless stream of one collective, for killing one of its ranks in the middle.
  *
- *   stream OPERATION COUNT VICTIM [--return] [--inside | --outside] [--after US]   the rank VICTIM kills itself with SIGKILL after some calls
+ *   stream OPERATION COUNT VICTIM [--return] [--inside | --outside] [--after US]   the rank VICTIM kills
+ *   itself with SIGKILL after some calls
  *
- * With --inside it does so while it waits in a call that the others begin late; with --outside, before a call that the others wait in.
+ * With --inside it does so while it waits in a call that the others begin late; with --outside, before a call
+ * that the others wait in.
  *
  * With --after, so many microseconds after MPI_Init, whatever it does then; with 0 before its first call.
  *
- * With --return, where the runtime leaves the other ranks alive (mpiexec --enable-recovery), each of them says that a call has returned an
- * error, and ends.
+ * With --return, where the runtime leaves the other ranks alive (mpiexec --enable-recovery), each of them
+ * says that a call has returned an error, and ends.
  */
 #include "fourops.h"
 #include <time.h>

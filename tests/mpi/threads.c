@@ -1,6 +1,6 @@
 /*
- * MPI_THREAD_MULTIPLE: each of four threads per rank on its own communicator, blocking and nonblocking operations of
- * the four kinds.
+ * MPI_THREAD_MULTIPLE: each of four threads per rank on its own communicator, blocking and nonblocking
+ * operations of the four kinds.
  *
  *   --iterations N   per thread (default 300)
  *   --threads N      (default 4)

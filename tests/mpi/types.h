@@ -209,7 +209,8 @@ static struct value combine(enum op op, enum class class, struct value a, struct
     return v;
 }
 
-/* The associative, not commutative product of `group` 32-bit numbers: affine maps, or 2x2 matrices, modulo 2^32. */
+/* The associative, not commutative product of `group` 32-bit numbers: affine maps, or 2x2 matrices, modulo
+ * 2^32. */
 static void ordered_product(int group, const uint32_t *a, const uint32_t *b, uint32_t *out)
 {
     if (group == 2) {
@@ -330,7 +331,8 @@ static void make_types(void)
     MPI_Type_vector(2, 1, 2, u, &t);
     MPI_Type_free(&u);
     add_type("nested", committed(t), 1, 2, 4, (struct component[]){{U32, 4}, {U32, 12}, {U32, 52}, {U32, 60}});
-    /* A gap that an element without data makes. Open MPI 4.1 and 5.0 take several of these for one run, in point-to-point and MPI_Pack too. */
+    /* A gap that an element without data makes. Open MPI 4.1 and 5.0 take several of these for one run, in
+     * point-to-point and MPI_Pack too. */
     MPI_Type_contiguous(0, MPI_UINT32_T, &u);
     MPI_Type_create_struct(2, (int[]){1, 1}, (MPI_Aint[]){0, 8}, (MPI_Datatype[]){MPI_UINT32_T, u}, &t);
     MPI_Type_free(&u);

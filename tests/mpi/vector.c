@@ -1,10 +1,12 @@
 /*
- * The thirteen operations that move or combine a block for each rank, and the prefix reductions, x modes x datatypes x roots
- * x in place x sizes, with irregular counts and displacements. (matrix.c has the other four.)
+ * The thirteen operations that move or combine a block for each rank, and the prefix reductions, x modes x
+ * datatypes x roots x in place x sizes, with irregular counts and displacements. (matrix.c has the other
+ * four.)
  *
- * Number j of the block from one rank to another is known, so each case is judged against an image of the whole buffer,
- * guard bytes and gaps included, and repeated on a communicator that excludes the component. What MPI says the
- * operation ignores is given as something invalid. Send buffers and arrays must come back unchanged.
+ * Number j of the block from one rank to another is known, so each case is judged against an image of the
+ * whole buffer, guard bytes and gaps included, and repeated on a communicator that excludes the component.
+ * What MPI says the operation ignores is given as something invalid. Send buffers and arrays must come back
+ * unchanged.
  *
  *   --quick            a sample (default), with every operation in every mode
  *   --full             every root and datatype at every size
@@ -12,10 +14,11 @@
  *   --seed N           another sample and other data
  *   --ops LIST         names in small letters
  *   --no-reference     without the second call
- *   --below LIST       operations that the component passes on: leave out what Open MPI itself gets wrong (see stock_fails)
- *   --stock            the component is not there: the same for all
+ *   --below LIST       operations that the component passes on: leave out what Open MPI itself gets wrong
+ *   (see stock_fails) --stock            the component is not there: the same for all
  *
- * Run it without coll/tuned: of ranks that describe the same data by different datatypes it chooses different algorithms.
+ * Run it without coll/tuned: of ranks that describe the same data by different datatypes it chooses different
+ * algorithms.
  */
 #include "blocks.h"
 
@@ -68,8 +71,9 @@ static int differs_by_target(const struct kase *k)
     return TABLE[k->operation].send != ONE;
 }
 
-/* Numbers in the block from one rank to another. Alltoall's are symmetric, which in place must be, and no rank is without data:
- * in place, Open MPI 4.1.4 (coll/libnbc) lets such a rank out of step with the others' tags. */
+/* Numbers in the block from one rank to another. Alltoall's are symmetric, which in place must be, and no
+ * rank is without data: in place, Open MPI 4.1.4 (coll/libnbc) lets such a rank out of step with the others'
+ * tags. */
 static int numbers(const struct kase *k, int from, int to)
 {
     int turn = k->periods + k->variant, length = k->variant == SINGLE ? 1 : PERIOD * k->periods;
@@ -249,8 +253,8 @@ static int perform(const struct kase *k, MPI_Comm comm, char *text, size_t room)
     return wrong;
 }
 
-/* Open MPI 4.1.4 (coll/libnbc) overwrites in place what it has not sent yet, once messages wait for their receivers; and it may move several
- * blocks as one, which is wrong with "forgotten-gap" (see types.h). */
+/* Open MPI 4.1.4 (coll/libnbc) overwrites in place what it has not sent yet, once messages wait for their
+ * receivers; and it may move several blocks as one, which is wrong with "forgotten-gap" (see types.h). */
 static int stock_fails(const struct kase *k)
 {
     int overwrites = (k->operation == ALLTOALLV || k->operation == ALLTOALLW) && k->mode != BLOCKING && k->in_place && k->periods > 5;
@@ -277,7 +281,8 @@ static void run_case(struct kase k, MPI_Comm comm, MPI_Comm reference, const cha
         fail("only WITHOUT the component: %s", other);
 }
 
-/* Has the operation cases with blocks of one element? Where reductions have a block for each rank, a rank's are combined as one of several. */
+/* Has the operation cases with blocks of one element? Where reductions have a block for each rank, a rank's
+ * are combined as one of several. */
 static int has_singles(enum operation operation, int periods)
 {
     return periods == 1 && (!TABLE[operation].reduces || TABLE[operation].send == ONE);

@@ -4,15 +4,16 @@
 #        \    /              \    /
 #  front--sw0 ===== uplink ===== sw1
 #
-# A node is a set of namespaces of its own: network, host name, System V IPC, mounts (an own /dev/shm) and processes, so
-# a wrong belief that two processes share a node cannot work by luck. A switch is a Linux bridge; both live in one more
-# network namespace, the fabric. The uplink is the veth pair between them: its ends up0 (at sw0) and up1 (at sw1) count
-# the bytes that cross and can be rate limited. mpirun runs on the front, which is no node of the jobs.
+# A node is a set of namespaces of its own: network, host name, System V IPC, mounts (an own /dev/shm) and
+# processes, so a wrong belief that two processes share a node cannot work by luck. A switch is a Linux
+# bridge; both live in one more network namespace, the fabric. The uplink is the veth pair between them: its
+# ends up0 (at sw0) and up1 (at sw1) count the bytes that cross and can be rate limited. mpirun runs on the
+# front, which is no node of the jobs.
 #
-# The namespaces have no names and hang on the processes that hold them. All processes of the cluster live in one process
-# namespace, the site, whose first process dies with the shell that made it (PR_SET_PDEATHSIG), even by SIGKILL, and then
-# the kernel kills the others. So nothing is registered in /run/netns, /etc/netns or the machine's own network. All that a
-# killed run can leave is its work folder; the next run removes it.
+# The namespaces have no names and hang on the processes that hold them. All processes of the cluster live in
+# one process namespace, the site, whose first process dies with the shell that made it (PR_SET_PDEATHSIG),
+# even by SIGKILL, and then the kernel kills the others. So nothing is registered in /run/netns, /etc/netns or
+# the machine's own network. All that a killed run can leave is its work folder; the next run removes it.
 
 CLUSTER_NODES=4
 CLUSTER_MTU=9000
@@ -59,7 +60,8 @@ cluster_switch_of() { echo "sw$(($1 % 2))"; }
 # Commands in the fabric's network.
 cluster_fabric() { nsenter --target "${CLUSTER_PID[fabric]}" --net "$@"; }
 
-# Waits until a machine has booted. Sets CLUSTER_PID[$1]: its first process, as the outer namespace numbers it.
+# Waits until a machine has booted. Sets CLUSTER_PID[$1]: its first process, as the outer namespace numbers
+# it.
 cluster_wait() {
     local name=$1 try
     for try in $(seq 200); do
@@ -202,14 +204,15 @@ cluster_rate() {
     for end in up0 up1; do
         cluster_fabric tc qdisc del dev $end root 2>/dev/null || true
         if [ "$1" != off ]; then
-            # The burst is less than two packets. The queue is deep enough that it is TCP that slows the senders.
+            # The burst is less than two packets. The queue is deep enough that it is TCP that slows the
+            # senders.
             cluster_fabric tc qdisc add dev $end root tbf rate "$1" burst ${CLUSTER_BURST}kb limit 4mb
         fi
     done
 }
 
-# Runs mpirun on the front. $1: ranks per node ("3,2,1,2"), $2: seconds until it is killed; then mpirun's arguments.
-# In the foreground of the caller, but a trap of the caller runs at once.
+# Runs mpirun on the front. $1: ranks per node ("3,2,1,2"), $2: seconds until it is killed; then mpirun's
+# arguments. In the foreground of the caller, but a trap of the caller runs at once.
 cluster_run() {
     local shape=$1 seconds=$2 node=0 hosts= ranks=0 slots code
     shift 2
@@ -229,7 +232,8 @@ cluster_run() {
     return $code
 }
 
-# What jobs have left on the nodes: processes and shared memory, one line per finding. Waits a little for daemons to end.
+# What jobs have left on the nodes: processes and shared memory, one line per finding. Waits a little for
+# daemons to end.
 cluster_leftovers() {
     local node try found=
     for try in $(seq 25); do

@@ -1,11 +1,11 @@
 /*
- * Results of the four operations over all roots, each blocking, nonblocking and persistent, compared with those of a
- * communicator whose collectives come from other components.
+ * Results of the four operations over all roots, each blocking, nonblocking and persistent, compared with
+ * those of a communicator whose collectives come from other components.
  *
  *     correct <component>
  *
- * With the component `rust`, its counters must also say that it handled every call: a component that was not loaded
- * would pass every comparison.
+ * With the component `rust`, its counters must also say that it handled every call: a component that was not
+ * loaded would pass every comparison.
  */
 #include "nodes.h"
 
@@ -14,7 +14,8 @@ static const char *const mode_name[MODES] = {"blocking", "nonblocking", "persist
 
 static int passed, failed;
 
-/* Composition of affine maps modulo a prime: associative, not commutative. A pair of integers is x -> a x + b. */
+/* Composition of affine maps modulo a prime: associative, not commutative. A pair of integers is x -> a x +
+ * b. */
 static void compose(void *in, void *inout, int *count, MPI_Datatype *type)
 {
     const uint32_t *f = in;
@@ -157,7 +158,8 @@ static void test_barrier(enum mode mode, int late, MPI_Comm comm, MPI_Comm other
     check(left >= last, "Barrier", mode, 0, late);
 }
 
-/* The component's counters of the calls that it handled on this rank. A handle counts from when it was made. */
+/* The component's counters of the calls that it handled on this rank. A handle counts from when it was made.
+ * */
 static const char *const counted[] = {"bcast", "reduce", "allreduce", "barrier"};
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handle[4];

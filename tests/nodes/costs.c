@@ -3,9 +3,10 @@
  *
  *     costs        two ranks, on one node or on two
  *
- * "way": half of a round trip of 8 bytes. "message": a process' own time for one of many messages of 64 bytes that it sends and one that it
- * receives meanwhile, as in an exchange. "rate": of messages of 1 MiB, one way, in bytes per nanosecond; "copy": of a copy of 64 KiB within a process.
- * Medians over repetitions, on plain point-to-point messages.
+ * "way": half of a round trip of 8 bytes. "message": a process' own time for one of many messages of 64 bytes
+ * that it sends and one that it receives meanwhile, as in an exchange. "rate": of messages of 1 MiB, one way,
+ * in bytes per nanosecond; "copy": of a copy of 64 KiB within a process. Medians over repetitions, on plain
+ * point-to-point messages.
  */
 #include "nodes.h"
 

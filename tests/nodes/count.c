@@ -3,10 +3,10 @@
  *
  *     count <counters> <variants> <operations> <roots> <repetitions>
  *
- * counters: a file in the format of /proc/net/dev of the fabric; variants: names of coll components; operations:
- * Bcast,Reduce,Allreduce; roots: "all" or a list. Rank 0 reads the counters between barriers. Both ends of the uplink are
- * read and must agree. For the variant `rust`, at most LIMIT payloads may cross for a Bcast or a Reduce (both directions
- * together) and, in each direction, for an Allreduce.
+ * counters: a file in the format of /proc/net/dev of the fabric; variants: names of coll components;
+ * operations: Bcast,Reduce,Allreduce; roots: "all" or a list. Rank 0 reads the counters between barriers.
+ * Both ends of the uplink are read and must agree. For the variant `rust`, at most LIMIT payloads may cross
+ * for a Bcast or a Reduce (both directions together) and, in each direction, for an Allreduce.
  */
 #include "nodes.h"
 
@@ -158,7 +158,8 @@ int main(int argc, char **argv)
             for (int v = 0; v < variants; v++) {
                 printf(" %.2f to %.2f |", least[op][v], most[op][v]);
                 if (!strcmp(variant[v], "rust")) {
-                    /* At least one payload must cross: less would mean that the counters are not where the data goes. */
+                    /* At least one payload must cross: less would mean that the counters are not where the
+                     * data goes. */
                     int good = most[op][v] <= LIMIT && least[op][v] >= 1.0;
                     verdict = good ? "pass" : "FAIL";
                     passed += good;

@@ -1,12 +1,13 @@
 /*
- * What happens within the nodes: Bcast, Reduce, Allreduce and Barrier in all modes, with results checked, and how many messages of theirs
- * stay in a node, by the component's counters.
+ * What happens within the nodes: Bcast, Reduce, Allreduce and Barrier in all modes, with results checked, and
+ * how many messages of theirs stay in a node, by the component's counters.
  *
- *     inside shared       none, on no rank: everything goes through shared memory; but those of user-defined operations do not
- *     inside messages     some: there is no shared memory
+ *     inside shared       none, on no rank: everything goes through shared memory; but those of user-defined
+ *     operations do not inside messages     some: there is no shared memory
  *     inside any          nobody knows
  *     inside kill         as the first; then one rank dies in the middle of it, and with it the job
- *     inside time <n>     microseconds of small calls, n of each, and the processor time that a rank took for one
+ *     inside time <n>     microseconds of small calls, n of each, and the processor time that a rank took for
+ *     one
  */
 #include "nodes.h"
 #include <signal.h>

@@ -61,8 +61,9 @@ static inline void sleep_until(int64_t ns)
     }
 }
 
-/* A copy of a communicator whose collectives come from the component `name` ("^x": from any but x). What another component
- * passes on to the one below it (han does where nodes have different numbers of ranks) must not come to rust. */
+/* A copy of a communicator whose collectives come from the component `name` ("^x": from any but x). What
+ * another component passes on to the one below it (han does where nodes have different numbers of ranks) must
+ * not come to rust. */
 static inline MPI_Comm comm_like(MPI_Comm model, const char *name)
 {
     char preference[128];

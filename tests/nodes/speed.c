@@ -1,21 +1,25 @@
 /*
  * How long an operation takes when the uplink between the switches is slow.
  *
- *     speed <variants> <bits per second of the uplink, each direction> <bytes of its burst> whole|blocks|torus|few
+ *     speed <variants> <bits per second of the uplink, each direction> <bytes of its burst>
+ *     whole|blocks|torus|few
  *
- * The variants (names of coll components) take turns call by call in one job. All ranks start at an agreed time of the
- * clock that the nodes share, long enough after the operation before that queues and token buckets are in the same state
- * for every variant. The time of an operation is that of the last rank to end; the table gives medians. Data is verified when all have ended, so that
- * no rank does so on a core that another one needs.
- * The floor is the payload divided by the rate: each byte must cross the uplink once at least (Allreduce: once in each
- * direction, at the same time). With "blocks", operations with a block for each rank; their payload is what the ranks on one side
- * have for those on the other, and where everybody waits for everybody the floor is no less than "turns": the time in which empty messages tell
- * all ranks of all others (dissemination), which is what processes that share cores need to take their turns. With "torus", the same of a block for
- * each neighbour on a torus of two dimensions, of which the second one is four ranks long, so that its columns are nodes where all nodes have as many;
- * "turns" there are empty messages to and from each neighbour. The ratio to the best other variant comes
- * with its interval at 99 %: that of the median of the ratios of all rounds, by order statistics, whatever their distribution. With "few", fewer repetitions of those, and times are not judged: the machine may be busy. A variant
- * of Open MPI's own whose data are wrong has no time. The burst is the part of it that passes without delay after a pause, so a small
- * operation may end below the floor, by no more than the time that is printed.
+ * The variants (names of coll components) take turns call by call in one job. All ranks start at an agreed
+ * time of the clock that the nodes share, long enough after the operation before that queues and token
+ * buckets are in the same state for every variant. The time of an operation is that of the last rank to end;
+ * the table gives medians. Data is verified when all have ended, so that no rank does so on a core that
+ * another one needs. The floor is the payload divided by the rate: each byte must cross the uplink once at
+ * least (Allreduce: once in each direction, at the same time). With "blocks", operations with a block for
+ * each rank; their payload is what the ranks on one side have for those on the other, and where everybody
+ * waits for everybody the floor is no less than "turns": the time in which empty messages tell all ranks of
+ * all others (dissemination), which is what processes that share cores need to take their turns. With
+ * "torus", the same of a block for each neighbour on a torus of two dimensions, of which the second one is
+ * four ranks long, so that its columns are nodes where all nodes have as many; "turns" there are empty
+ * messages to and from each neighbour. The ratio to the best other variant comes with its interval at 99 %:
+ * that of the median of the ratios of all rounds, by order statistics, whatever their distribution. With
+ * "few", fewer repetitions of those, and times are not judged: the machine may be busy. A variant of Open
+ * MPI's own whose data are wrong has no time. The burst is the part of it that passes without delay after a
+ * pause, so a small operation may end below the floor, by no more than the time that is printed.
  */
 #include "nodes.h"
 
@@ -36,7 +40,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Ranks in a sorted sample of n between which the median lies with 99 %: the lower one, counted from 0 (the upper one is its mirror image). */
+/* Ranks in a sorted sample of n between which the median lies with 99 %: the lower one, counted from 0 (the
+ * upper one is its mirror image). */
 static int median_rank(int n)
 {
     double below = 0, term = 1;
@@ -79,7 +84,8 @@ static int has_turns(enum operation op)
     return op == ALLTOALL || op == ALLGATHER || op == NEIGHBOR_ALLTOALL;
 }
 
-/* Seconds of one operation (on no communicator: of the turns), the same on all ranks; negative where data are wrong. */
+/* Seconds of one operation (on no communicator: of the turns), the same on all ranks; negative where data are
+ * wrong. */
 static double once(struct buffers *b, double floor, enum operation op, int root, int salt, MPI_Comm comm, MPI_Comm sync)
 {
     for (int try = 0;; try++) {

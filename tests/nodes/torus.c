@@ -3,9 +3,10 @@
  *
  *     torus <variants> <repetitions>
  *
- * The variants (names of coll components) take turns in one job, a batch of calls each; the table gives the medians over the batches of the time
- * per call of the last rank. The floor is one message between nodes for each pair of neighbouring nodes, each way, sent by one rank of each, and
- * no other communication: what a bundle costs without being put together. Wrong data end the job; times have no verdict, since where ranks
+ * The variants (names of coll components) take turns in one job, a batch of calls each; the table gives the
+ * medians over the batches of the time per call of the last rank. The floor is one message between nodes for
+ * each pair of neighbouring nodes, each way, sent by one rank of each, and no other communication: what a
+ * bundle costs without being put together. Wrong data end the job; times have no verdict, since where ranks
  * share cores they say more about turns on the cores than about messages.
  */
 #include "nodes.h"

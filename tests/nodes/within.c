@@ -1,9 +1,9 @@
 /*
- * What the operations with a block for each rank, and the prefix reductions, send within the nodes and between them, in all modes, with
- * results checked, by the component's counters.
+ * What the operations with a block for each rank, and the prefix reductions, send within the nodes and
+ * between them, in all modes, with results checked, by the component's counters.
  *
- *     within shared      within the nodes nothing; between them as many messages as there would be without shared memory
- *     within messages    within the nodes some: there is no shared memory
+ *     within shared      within the nodes nothing; between them as many messages as there would be without
+ *     shared memory within messages    within the nodes some: there is no shared memory
  *     within any         nobody knows
  *     within kill        as the last; then one rank dies in the middle of it, and with it the job
  */
@@ -47,7 +47,8 @@ static void counters_open(void)
         }
 }
 
-/* Messages of all ranks for an operation, at levels `from` to `to`, since the last call with the same levels. */
+/* Messages of all ranks for an operation, at levels `from` to `to`, since the last call with the same levels.
+ * */
 static long long sent(int w, int from, int to)
 {
     static long long before[WHICH][LEVELS];

@@ -46,11 +46,13 @@ pub fn pool(job: &Job, bytes: u64) -> Result<Arc<Pool>, Failure> {
     Pool::create(&job.backing, place, &Arc::new(Budget::new(bytes)))
 }
 
-/// How a handshake ended where the group did not come to be: the draft is given up, and this is what the caller saw.
+/// How a handshake ended where the group did not come to be: the draft is given up, and this is what the
+/// caller saw.
 #[derive(Debug)]
 pub struct NoGroup(pub Option<String>);
 
-/// A group of some processes of the job, in this order; all processes of the job call it. `Ok(None)`: the caller is not in it.
+/// A group of some processes of the job, in this order; all processes of the job call it. `Ok(None)`: the
+/// caller is not in it.
 pub fn group(job: &mut Job, pool: Option<&Arc<Pool>>, ranks: &[usize]) -> Result<Option<Group>, NoGroup> {
     group_by(job, pool, ranks, Ways::CMA)
 }

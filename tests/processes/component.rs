@@ -1,5 +1,5 @@
-//! Components that read other processes' memory, as an MPI library would bring them, made of process_vm_readv. They note what
-//! is about, and refuse what a real one would not survive.
+//! Components that read other processes' memory, as an MPI library would bring them, made of
+//! process_vm_readv. They note what is about, and refuse what a real one would not survive.
 
 use std::collections::HashMap;
 use std::ptr::NonNull;

@@ -29,7 +29,8 @@ fn a_killed_process_leaves_nothing() {
 fn a_process_that_cannot_be_looked_for_is_seen_to_die() {
     fn alone(_: usize) -> io::Result<()> {
         let done = |code: i32| if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-        // SAFETY: a process of one thread, between fork and exec, which gets mounts of its own, and changes only those.
+        // SAFETY: a process of one thread, between fork and exec, which gets mounts of its own, and changes
+        // only those.
         unsafe {
             done(libc::unshare(libc::CLONE_NEWNS))?;
             let private = libc::MS_REC | libc::MS_PRIVATE;
@@ -63,7 +64,8 @@ pub fn killed(job: &mut Job) {
     job.barrier();
     drop(group);
     job.barrier();
-    // The dead one never announces that it is through with them; when they are needed, they are free all the same.
+    // The dead one never announces that it is through with them; when they are needed, they are free all the
+    // same.
     assert_eq!(pool.usage().leased, 41 * PAGE as u64);
     let drafts: Vec<_> = (0..50).map(|_| pool.prepare(Ways::NONE).unwrap()).collect();
     assert_eq!(pool.usage().groups, 50);

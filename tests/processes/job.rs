@@ -1,5 +1,5 @@
-//! A job of real processes. The test carries messages between them: in each round every process says something, and
-//! hears what all of them said.
+//! A job of real processes. The test carries messages between them: in each round every process says
+//! something, and hears what all of them said.
 
 use std::env;
 use std::io::{self, ErrorKind, Read, Write};
@@ -112,7 +112,8 @@ pub fn run(case: &str, size: usize, backing: &str) -> Ended {
     run_after(|_| Ok(()), case, size, backing).unwrap_or_else(|error| panic!("{case}: {error}"))
 }
 
-/// The same; each process calls `before` with its rank when it has one thread only. An error is that of a process that could not start.
+/// The same; each process calls `before` with its rank when it has one thread only. An error is that of a
+/// process that could not start.
 pub fn run_after(before: fn(usize) -> io::Result<()>, case: &str, size: usize, backing: &str) -> io::Result<Ended> {
     let mut children = Vec::new();
     let mut wires = Vec::new();
@@ -144,7 +145,8 @@ fn start(
     command.args(["--exact", "processes::cases::play", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).stdin(Stdio::null()).stdout(Stdio::null());
     let fd = wire.as_raw_fd();
-    // SAFETY: only system calls between fork and exec. A descriptor that is there already needs its flag cleared.
+    // SAFETY: only system calls between fork and exec. A descriptor that is there already needs its flag
+    // cleared.
     unsafe {
         command.pre_exec(move || {
             let moved = if fd == WIRE { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, WIRE) };

@@ -82,7 +82,8 @@ fn check_sleepers(job: &mut Job, group: &Group) {
     assert_eq!(count.load(Ordering::Relaxed), 0);
 }
 
-/// A process that comes when the names are gone finds the pools by their owners' descriptors, and maps each once.
+/// A process that comes when the names are gone finds the pools by their owners' descriptors, and maps each
+/// once.
 #[test]
 fn a_late_member_attaches() {
     run("late", 3, "memfd").well();
@@ -119,7 +120,8 @@ pub fn many(job: &mut Job) {
     }
     let few = pool.usage().held;
     assert!(few <= empty + 2 * 20 * PAGE as u64, "{empty} bytes became {few}");
-    // All at a time, and twice: the second time needs no more. The others' releases are taken up by the next lease.
+    // All at a time, and twice: the second time needs no more. The others' releases are taken up by the next
+    // lease.
     let mut held = [0; 2];
     for held in &mut held {
         let groups: Vec<_> = (0..10).flat_map(|_| batch(job, &pool, 500)).collect();

@@ -40,7 +40,8 @@ impl Held {
     }
 }
 
-/// No member reads memory that its owner has handed out again, and what is handed out is zero. Members leave groups whenever they like.
+/// No member reads memory that its owner has handed out again, and what is handed out is zero. Members leave
+/// groups whenever they like.
 #[test]
 fn pages_wait_for_their_last_reader() {
     run("load", 4, "memfd").well();

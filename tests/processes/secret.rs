@@ -29,7 +29,8 @@ fn what_only_its_owner_can_read_goes_through_the_queue() {
     }
 }
 
-/// Memory that the kernel shows to nobody else (memfd_secret(2)), as it does a device's; until the process ends.
+/// Memory that the kernel shows to nobody else (memfd_secret(2)), as it does a device's; until the process
+/// ends.
 fn secret(bytes: usize) -> io::Result<Span> {
     secret_at(ptr::null_mut(), bytes)
 }
@@ -129,7 +130,8 @@ fn room(contents: &[u8], dark: std::ops::Range<usize>) -> Room {
     Room::new(span, keep)
 }
 
-/// Buffers that cannot be read at all, and buffers of which a page in the middle cannot: of all members, and of one.
+/// Buffers that cannot be read at all, and buffers of which a page in the middle cannot: of all members, and
+/// of one.
 pub fn unread(job: &mut Job) {
     let pool = cases::pool(job, 64 << 20).unwrap();
     let ranks: Vec<usize> = (0..job.size).collect();

@@ -150,7 +150,8 @@ impl Room {
     }
 }
 
-/// Every operation that reads, all of whose data are read that can be; then without the component's help. `room` makes the buffers.
+/// Every operation that reads, all of whose data are read that can be; then without the component's help.
+/// `room` makes the buffers.
 pub fn operate(job: &mut Job, team: &Team, len: usize, room: impl Fn(&[u8]) -> Room) {
     let (me, size) = (team.me(), team.size());
     let flat = |rows: &dyn Fn(usize) -> Vec<u8>| (0..size).flat_map(rows).collect::<Vec<u8>>();

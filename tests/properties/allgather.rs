@@ -39,7 +39,8 @@ impl Allgather {
     }
 }
 
-/// One run, on a team, layouts and data that follow from the seed; everybody's blocks, and the units lent to them.
+/// One run, on a team, layouts and data that follow from the seed; everybody's blocks, and the units lent to
+/// them.
 fn run(seed: u64, size: usize, lens: &[usize], algorithm: Allgather) -> (Stats, Vec<(SimBlocks, usize)>) {
     let mut rng = Rng::new(seed);
     let team = Team::new(&mut rng, size);
@@ -74,7 +75,8 @@ fn run(seed: u64, size: usize, lens: &[usize], algorithm: Allgather) -> (Stats, 
     (stats, into)
 }
 
-/// The longest block that is not direct; copying the own block from one layout to another takes a piece as long as it.
+/// The longest block that is not direct; copying the own block from one layout to another takes a piece as
+/// long as it.
 fn staged(into: &SimBlocks, lens: &[usize]) -> usize {
     (0..lens.len()).filter(|&m| into.direct(m..m + 1).is_none()).map(|m| lens[m]).max().unwrap_or(0)
 }

@@ -13,8 +13,8 @@ enum Alltoall {
     Bruck { radix: u32 },
 }
 
-/// One run, on a team, layouts and data that follow from the seed. `lens[i][j]`: bytes from member i to j; they are
-/// symmetric where it is in place.
+/// One run, on a team, layouts and data that follow from the seed. `lens[i][j]`: bytes from member i to j;
+/// they are symmetric where it is in place.
 fn run(seed: u64, lens: &[Vec<usize>], in_place: bool, algorithm: Alltoall) -> Stats {
     let (mut rng, size) = (Rng::new(seed), lens.len());
     let team = Team::new(&mut rng, size);

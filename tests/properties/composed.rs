@@ -54,7 +54,8 @@ fn leaders_gather_the_blocks_of_their_groups() {
 
 #[test]
 fn leaders_exchange_the_blocks_between_their_groups() {
-    // Each leader holds what its group sends: blocks of (sender, receiver), by sender. What it gets, by receiver.
+    // Each leader holds what its group sends: blocks of (sender, receiver), by sender. What it gets, by
+    // receiver.
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let (leaders, each, len) = ([2, 3, 4, 7][rng.below(4)], 1 + rng.below(3), [1, 13][rng.below(2)]);

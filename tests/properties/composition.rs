@@ -1,4 +1,5 @@
-//! What the tests of compositions with a block for each process share: groups with the ranks below their members.
+//! What the tests of compositions with a block for each process share: groups with the ranks below their
+//! members.
 
 use super::blocks::{digits, filled};
 use super::job::Machine;
@@ -49,9 +50,9 @@ impl Found {
         super::job::part(ep, &self.groups, cut, commutative)
     }
 
-    /// Messages and bytes of each level where every member that is no leader has one message to or from its leader, with the
-    /// blocks of the ranks below it, along trees that `choose` says. `within`: the ranks in question; `top`: whether the topmost
-    /// group has such messages too.
+    /// Messages and bytes of each level where every member that is no leader has one message to or from its
+    /// leader, with the blocks of the ranks below it, along trees that `choose` says. `within`: the ranks in
+    /// question; `top`: whether the topmost group has such messages too.
     pub fn rooted(&self, lens: &[usize], within: &[usize], choose: &Choice, top: bool) -> [Traffic; Level::COUNT] {
         let mut traffic = [Traffic::default(); Level::COUNT];
         for ((level, members), (leader, below)) in &self.all {
@@ -79,7 +80,8 @@ impl Found {
     }
 }
 
-/// The ranks that the members of a group stand for, found from what each member knows alone: those of the groups that it leads below.
+/// The ranks that the members of a group stand for, found from what each member knows alone: those of the
+/// groups that it leads below.
 fn below(hierarchies: &[Hierarchy], group: &Group, root: Option<Rank>) -> Vec<Vec<usize>> {
     let stands_for = |&member: &Rank| {
         let mut ranks = vec![member as usize];

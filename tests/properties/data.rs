@@ -3,7 +3,8 @@
 use coll_rust::endpoint::{Result, Span, Stream};
 use coll_rust::sim::{Rng, SimStream, UnitBuffer, UnitType, World};
 
-/// Layouts of a unit of `size` bytes: dense, with gaps, beginning before or after the origin, running downwards.
+/// Layouts of a unit of `size` bytes: dense, with gaps, beginning before or after the origin, running
+/// downwards.
 pub fn layouts(size: usize) -> [UnitType; 4] {
     let extent = size as isize;
     [
@@ -22,7 +23,8 @@ pub fn bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
 /// Operations on values of [`Op::SIZE`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// A sum modulo 2^64, and beside it a hash of the expression that made it: the sum commutes, its bits do not.
+    /// A sum modulo 2^64, and beside it a hash of the expression that made it: the sum commutes, its bits do
+    /// not.
     Sum,
     /// Two sums of floating-point numbers: they commute, but are not associative.
     Float,
@@ -152,8 +154,8 @@ impl Buffers {
         self.receive.data()
     }
 
-    /// Checks what must be as before: the send buffer, and all bytes between and around the units; the receive buffer too
-    /// where it means nothing.
+    /// Checks what must be as before: the send buffer, and all bytes between and around the units; the
+    /// receive buffer too where it means nothing.
     pub fn check(&self, receives: bool) {
         assert_eq!(self.send.data(), self.before, "send buffer");
         assert!(self.send.gaps_intact() && self.receive.gaps_intact(), "bytes outside the units");

@@ -108,7 +108,8 @@ proptest! {
             for ((level, members), (_, below)) in &found.all {
                 let hops = members.len() - 1;
                 let of = |parts: &[Vec<usize>]| filled(parts.iter().map(|part| sum(part, &lens_of)));
-                // A ring on top: every member's part comes once to every other one. Below: a broadcast of all.
+                // A ring on top: every member's part comes once to every other one. Below: a broadcast of
+                // all.
                 let messages = match below.iter().map(Vec::len).sum::<usize>() == machine.size() {
                     true => of(below),
                     false if pieces == 1 => usize::from(total > 0),
@@ -138,7 +139,8 @@ fn hundreds_of_ranks() {
 proptest! {
     #![proptest_config(config(60))]
 
-    /// Every rank has a message for each step, and each block crosses the topmost group once in each direction of a pair of members.
+    /// Every rank has a message for each step, and each block crosses the topmost group once in each
+    /// direction of a pair of members.
     #[test]
     fn side_by_side_goes_from_the_top_down(
         (parts, nodes, each) in (0..=2u32, 0..=2u32, 0..=2u32), seed: u64,
@@ -173,8 +175,8 @@ proptest! {
 proptest! {
     #![proptest_config(config(60))]
 
-    /// Every leader has a message for each step between nodes, and each block crosses the topmost group once in each direction of a pair of members,
-    /// however many ranks the nodes have.
+    /// Every leader has a message for each step between nodes, and each block crosses the topmost group once
+    /// in each direction of a pair of members, however many ranks the nodes have.
     #[test]
     fn leaders_go_from_the_top_down((parts, nodes) in (0..=2u32, 0..=2u32), choice in trees(), bcast in spec(), seed: u64) {
         let (parts, nodes) = (1 << parts, 1 << nodes);

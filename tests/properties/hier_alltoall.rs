@@ -10,7 +10,8 @@ use coll_rust::sim::{Rng, SimBlocks, Stats, World};
 use coll_rust::topo::{Level, LevelSpec};
 use proptest::prelude::*;
 
-/// One run and its check. `lens[i][j]`: bytes from rank i to j; symmetric where it is in place. `choice`: none for [`spread`].
+/// One run and its check. `lens[i][j]`: bytes from rank i to j; symmetric where it is in place. `choice`:
+/// none for [`spread`].
 fn run(
     machine: &Machine,
     found: &Found,

@@ -27,7 +27,8 @@ fn run(machine: &Machine, levels: &LevelSpec, spec: &Spec<Bcast>, cut: &Cut, roo
     });
     let stats = stats.unwrap_or_else(|failed| panic!("{failed}"));
     streams.iter().for_each(|stream| stream.check(&data));
-    // A window of segments is in flight at once: who packs waits for all of them, in a buffer each, and has no more.
+    // A window of segments is in flight at once: who packs waits for all of them, in a buffer each, and has
+    // no more.
     let window = cut.segment.saturating_mul(cut.window.into()).min(cut.units);
     for (rank, (stream, &lent)) in (0..).zip(streams.iter().zip(&stats.temp_peak)) {
         match stream.direct() {

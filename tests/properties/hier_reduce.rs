@@ -13,7 +13,8 @@ use coll_rust::sim::{Rng, Stats};
 use coll_rust::topo::{Level, LevelSpec};
 use proptest::prelude::*;
 
-/// Runs a reduction, in place where the seed says so, and checks it; an operation that commutes may be said not to.
+/// Runs a reduction, in place where the seed says so, and checks it; an operation that commutes may be said
+/// not to.
 fn run(
     machine: &Machine,
     levels: &LevelSpec,

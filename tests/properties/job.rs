@@ -66,7 +66,8 @@ impl Machine {
         Machine::on_switches(rng, parts, &vec![each; parts * nodes])
     }
 
-    /// `parts` switches, and nodes with so many ranks, by turns on each switch; the ranks are numbered anyhow.
+    /// `parts` switches, and nodes with so many ranks, by turns on each switch; the ranks are numbered
+    /// anyhow.
     pub fn on_switches(rng: &mut Rng, parts: usize, counts: &[usize]) -> Machine {
         let mut hosts: Vec<u32> = (0..).zip(counts).flat_map(|(node, &count)| vec![node; count]).collect();
         for i in (1..hosts.len()).rev() {
@@ -161,7 +162,8 @@ pub fn hops(groups: &[Vec<Group>]) -> [usize; Level::COUNT] {
     hops
 }
 
-/// Units that cross the borders of parts of the machine: of every part (by rank) what came in and what went out.
+/// Units that cross the borders of parts of the machine: of every part (by rank) what came in and what went
+/// out.
 pub fn crossing(stats: &Stats, part: impl Fn(Rank) -> u32) -> Vec<(u64, u64)> {
     let mut crossing = Vec::new();
     for (&(from, to), traffic) in &stats.pairs {

@@ -1,4 +1,5 @@
-//! Neighbourhood exchange on arbitrary graphs, with several edges between the same two members and edges to oneself.
+//! Neighbourhood exchange on arbitrary graphs, with several edges between the same two members and edges to
+//! oneself.
 
 use super::blocks::{SIZES, check, contents, filled, no_empty_message, send, user_blocks};
 use super::data::{UserStream, bytes};
@@ -201,7 +202,8 @@ fn one_block_for_all_is_packed_once() {
     });
 }
 
-/// On a grid, a block that goes in one direction arrives as coming from the other one, however short the dimension is.
+/// On a grid, a block that goes in one direction arrives as coming from the other one, however short the
+/// dimension is.
 #[test]
 fn grids_keep_directions_apart() {
     let mut rng = Rng::new(31);

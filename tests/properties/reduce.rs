@@ -10,8 +10,8 @@ use coll_rust::pattern::chunks::Chunks;
 use coll_rust::select::Reduce;
 use coll_rust::sim::{Rng, Stats};
 
-/// One run, on a team, operation and data that follow from the seed. Some members bring their value in memory of their
-/// own, as after a reduction on a level below.
+/// One run, on a team, operation and data that follow from the seed. Some members bring their value in memory
+/// of their own, as after a reduction on a level below.
 fn run(seed: u64, size: usize, root: usize, count: usize, algorithm: Reduce) -> Stats {
     let mut rng = Rng::new(seed);
     let team = Team::new(&mut rng, size);
@@ -105,7 +105,8 @@ fn reduce_scatter_gather_halves() {
         let units = extras * n + (players - 1) * n + gather;
         assert_eq!(stats.total, traffic(extras + players * steps + players - 1, units));
         assert!(stats.rounds as usize <= 2 * steps + usize::from(extras > 0));
-        // With fewer units than players, the chunks of the first players are not empty, those of the others are.
+        // With fewer units than players, the chunks of the first players are not empty, those of the others
+        // are.
         let share = (if n >= players { 2 * n + steps } else { n * (steps + 1) }) as u64;
         assert!(stats.sent.iter().all(|sent| sent.units <= share), "about 2 n per member");
         assert!(stats.reduced.iter().all(|&units| units <= share));

@@ -16,7 +16,8 @@ enum Scatter {
     Knomial { radix: u32, told: bool },
 }
 
-/// One run, on a team, layouts and data that follow from the seed; the root's blocks, and the lent units by member.
+/// One run, on a team, layouts and data that follow from the seed; the root's blocks, and the lent units by
+/// member.
 fn run(seed: u64, size: usize, root: usize, lens: &[usize], algorithm: Scatter) -> (Stats, SimBlocks, Vec<usize>) {
     let mut rng = Rng::new(seed);
     let team = Team::new(&mut rng, size);

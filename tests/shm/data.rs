@@ -97,7 +97,8 @@ pub fn elements(data: &mut Vec<u8>, size: usize) -> Span {
     Span::new(data.as_mut_ptr(), data.len() / size, size as isize)
 }
 
-/// Settings that depend on the seed: tiny fragments, so that there are many rounds, or at times longer ones, in which what is short rotates; and numbers near their wrap-around.
+/// Settings that depend on the seed: tiny fragments, so that there are many rounds, or at times longer ones,
+/// in which what is short rotates; and numbers near their wrap-around.
 pub fn config(rng: &mut Rng) -> Config {
     let config = tiny(rng);
     if rng.chance(192) {

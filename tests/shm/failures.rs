@@ -184,7 +184,8 @@ fn who_fails_waits_until_nobody_reads_its_memory() {
         });
         let [mut first, mut failing, mut last] = std::array::from_fn(|_| works.next().unwrap());
         let mut context = Context::from_waker(Waker::noop());
-        // Each needs the others to open the stream; nobody gets further than its first wait for data before all have.
+        // Each needs the others to open the stream; nobody gets further than its first wait for data before
+        // all have.
         assert!(first.as_mut().poll(&mut context).is_pending());
         assert!(failing.as_mut().poll(&mut context).is_pending());
         assert!(last.as_mut().poll(&mut context).is_pending());
@@ -205,7 +206,7 @@ fn who_fails_waits_until_nobody_reads_its_memory() {
     }
 }
 
-/// Member 2 has failed; one of the others gives up, and then the third comes, which would write to its memory.
+/// Member 2 has failed; one of the others gives up, and then the third comes, which would write there.
 #[test]
 fn nobody_writes_to_who_has_given_up() {
     for (kind, early) in [("bcast", 1), ("scatter", 1), ("gather", 0), ("gather", 1)] {
@@ -254,8 +255,8 @@ fn nobody_writes_to_who_has_given_up() {
     }
 }
 
-/// Members 0 and 1 exchange, 2 has no edges, and 3 does not come: nobody waits for it, even where memory is read directly, until memory is full of
-/// what it might still have to read.
+/// Members 0 and 1 exchange, 2 has no edges, and 3 does not come: nobody waits for it, even where memory is
+/// read directly, until memory is full of what it might still have to read.
 #[test]
 fn neighbours_wait_for_neighbours_only() {
     for same in [false, true] {
@@ -296,7 +297,8 @@ fn neighbours_wait_for_neighbours_only() {
     }
 }
 
-/// A program that says less on one side than on the other: an error at every member, and no memory but its own is touched.
+/// A program that says less on one side than on the other: an error at every member, and no memory but its
+/// own is touched.
 #[test]
 fn what_is_sent_is_as_long_as_its_block() {
     for (own, block) in [(0, 1), (1, 4), (4, 8), (100, 200), (8, 4), (200, 100), (9000, 3)] {
@@ -353,7 +355,7 @@ impl Blocks for AllBut {
     }
 }
 
-/// A short call of a member that blocks, by the function that is never suspended; `fails`: the member's data cannot be copied.
+/// A short blocking call, by the function that is never suspended; `fails`: its data cannot be copied.
 fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
     let turn = turn.waiting(Blocking::<_, 0, false>(end));

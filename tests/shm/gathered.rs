@@ -1,4 +1,5 @@
-//! Gather and Allgather where few members take turns on the cores, with blocks that go in many halves of a set.
+//! Gather and Allgather where few members take turns on the cores, with blocks that go in many halves of a
+//! set.
 
 use super::data::{bytes, hash};
 use super::world::{Work, World};
@@ -11,7 +12,8 @@ async fn several(team: &Team, half: usize, seed: usize) {
     for operation in 0..8 {
         let (me, root) = (team.me(), (operation / 2 + seed) % team.size());
         let mut rng = Rng::new(hash(&[seed, operation]));
-        // Above all many halves, since only then one is used again; and none, short blocks, and few halves among them.
+        // Above all many halves, since only then one is used again; and none, short blocks, and few halves
+        // among them.
         let mut len = || [0, 40, half - 1, 2 * half, 3 * half + 17, 7 * half, 9 * half + 1, 10 * half][rng.below(8)];
         let lengths: Vec<usize> = (0..team.size()).map(|_| len()).collect();
         let blocks: Vec<_> =

@@ -1,4 +1,5 @@
-//! One call of each operation, with its oracle. What all members must agree upon comes from a generator that all of them seed alike.
+//! One call of each operation, with its oracle. What all members must agree upon comes from a generator that
+//! all of them seed alike.
 
 use super::data::{Affine, bytes, elements, stream};
 use coll_rust::pattern::neighborhood::Neighbors;
@@ -115,7 +116,8 @@ fn threshold(rng: &mut Rng) -> usize {
     [usize::MAX, 0, 100][rng.below(3)]
 }
 
-/// Whether a member takes it into account that what it sends and gets [lies still](Team::lies_still), as some ways to an operation do and others do not. `shares`: where each member has its share of a room.
+/// Whether a member takes it into account that what it sends and gets [lies still](Team::lies_still), as some
+/// ways to an operation do and others do not. `shares`: where each member has its share of a room.
 fn knows_still(
     team: &Team,
     own: &mut Rng,
@@ -319,7 +321,8 @@ async fn scan(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
 }
 
-/// On a random graph, with several edges between the same two members, edges to oneself, and members without any.
+/// On a random graph, with several edges between the same two members, edges to oneself, and members without
+/// any.
 async fn neighbor(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let (mut destinations, mut sources) = (vec![Vec::new(); size], vec![Vec::new(); size]);

@@ -17,7 +17,8 @@ async fn sequence(team: &coll_rust::shm::team::Team, stream: (usize, usize), cal
     }
 }
 
-/// So many operations in a row at most: sometimes enough to come twice to each of the most lines that are in use.
+/// So many operations in a row at most: sometimes enough to come twice to each of the most lines that are in
+/// use.
 fn longest(rng: &mut Rng, under_miri: usize) -> usize {
     match rng.below(24) {
         _ if cfg!(miri) => under_miri,

@@ -32,7 +32,8 @@ fn block_on_with<T>(team: &Team, future: impl Future<Output = T>, patience: &mut
     }
 }
 
-/// Runs what an operation waits for to its end, so that it is not suspended itself; with one patience for all that.
+/// Runs what an operation waits for to its end, so that it is not suspended itself; with one patience for all
+/// that.
 #[derive(Clone, Copy)]
 struct InTeam<'t>(&'t Team, &'t Cell<Patience>);
 

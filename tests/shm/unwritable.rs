@@ -11,7 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-/// One member's buffer: a block for each member, of the length that `len` says, in places of equal size; as a stream, the first `len(0)` bytes.
+/// One member's buffer: a block for each member, of the length that `len` says, in places of equal size; as a
+/// stream, the first `len(0)` bytes.
 #[derive(Clone, Copy)]
 struct Rows {
     start: Span,
@@ -72,8 +73,8 @@ fn span(room: &mut [u8]) -> Span {
 
 const MEMBERS: usize = 3;
 
-/// Bcast, Gather and Scatter with each root, with blocks of these lengths, read directly from `limit` bytes on. Refused is what would be written to the memory of
-/// member `odd`.
+/// Bcast, Gather and Scatter with each root, with blocks of these lengths, read directly from `limit` bytes
+/// on. Refused is what would be written to the memory of member `odd`.
 fn operate(config: Config, odd: usize, len: fn(usize) -> usize, limit: usize) {
     let place = (0..MEMBERS).map(len).max().unwrap();
     let mut rooms: Vec<Vec<u8>> = vec![vec![0; MEMBERS * place]; MEMBERS];
@@ -138,7 +139,8 @@ fn operate(config: Config, odd: usize, len: fn(usize) -> usize, limit: usize) {
         }) as Work<'_>
     });
     world.run(odd as u64, works.collect());
-    // By the roots of two broadcasts and two scatters at most, and by the others where it is the root of a gather.
+    // By the roots of two broadcasts and two scatters at most, and by the others where it is the root of a
+    // gather.
     assert!(refused.load(Ordering::Relaxed) > 2, "{} were refused", refused.load(Ordering::Relaxed));
 }
 

@@ -25,7 +25,8 @@ impl World {
         World { heap, teams }
     }
 
-    /// The same; `before` is called before each copy from or to another member's private memory, and may refuse it.
+    /// The same; `before` is called before each copy from or to another member's private memory, and may
+    /// refuse it.
     pub fn watched(
         size: usize,
         config: Config,

@@ -119,8 +119,8 @@ fn counting_is_simulating() {
 
 #[test]
 fn hierarchies_save_messages() {
-    // No other form has fewer messages between nodes or fewer bytes between switches, but for the linear scan, whose messages wait for
-    // each other.
+    // No other form has fewer messages between nodes or fewer bytes between switches, but for the linear
+    // scan, whose messages wait for each other.
     let found = found(&SMALL);
     let network = |row: (&str, &str), levels: &str| {
         let counted = counted(&SMALL, &found[levels], row);

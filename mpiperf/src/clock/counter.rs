@@ -18,7 +18,8 @@ pub enum Trust {
 #[inline(always)]
 pub fn read() -> u64 {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
-    // SAFETY: every x86-64 processor has both instructions. The fence keeps the reading from being taken early.
+    // SAFETY: every x86-64 processor has both instructions. The fence keeps the reading from being taken
+    // early.
     unsafe {
         _mm_lfence();
         _rdtsc()
@@ -50,7 +51,8 @@ pub fn trust() -> Trust {
     judge(std::fs::read_to_string(path).ok().as_deref())
 }
 
-/// Linux takes a counter out of the list when its watchdog finds it unstable. Unreadable list: nothing is known against it.
+/// Linux takes a counter out of the list when its watchdog finds it unstable. Unreadable list: nothing is
+/// known against it.
 fn judge(available: Option<&str>) -> Trust {
     let names = ["tsc", "arch_sys_counter"];
     match available {

@@ -66,7 +66,8 @@ impl Search {
         self.best.global - self.best.local
     }
 
-    /// Whether both may be one clock: in no exchange the answer came before the question or after its arrival.
+    /// Whether both may be one clock: in no exchange the answer came before the question or after its
+    /// arrival.
     pub fn same_clock(&self) -> bool {
         self.lower <= 0.0 && self.upper >= 0.0
     }
@@ -98,8 +99,8 @@ pub(super) fn serve(comm: &Comm, peer: usize, now: impl Fn() -> f64) -> Result<(
     }
 }
 
-/// Rank 0 with each rank in turn: on each rank what it found, on rank 0 nothing. Ranks that wait for their turn sleep, so that the
-/// two whose turn it is have their cores. Collective.
+/// Rank 0 with each rank in turn: on each rank what it found, on rank 0 nothing. Ranks that wait for their
+/// turn sleep, so that the two whose turn it is have their cores. Collective.
 pub(super) fn in_turn(comm: &Comm, now: impl Fn() -> f64) -> Result<Option<Search>> {
     if comm.rank() == 0 {
         for peer in 1..comm.size() {
@@ -136,7 +137,8 @@ mod tests {
         simulate_from(50.0, offset, drift, least, seed)
     }
 
-    /// From local time `t` on, ping-pongs with a clock that is `offset` ahead and drifts; both ways take at least `least`, with long tails.
+    /// From local time `t` on, ping-pongs with a clock that is `offset` ahead and drifts; both ways take at
+    /// least `least`, with long tails.
     fn simulate_from(mut t: f64, offset: f64, drift: f64, least: f64, seed: u64) -> (Search, f64) {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut delay = || least * (1.0 - 3.0 * rng.random::<f64>().max(1e-9).ln());

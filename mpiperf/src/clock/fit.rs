@@ -79,7 +79,8 @@ pub struct History {
 }
 
 impl History {
-    /// Adds a measurement, forgets what is too old or disagrees with it, and gives the map and the bound of its error.
+    /// Adds a measurement, forgets what is too old or disagrees with it, and gives the map and the bound of
+    /// its error.
     pub fn add(&mut self, point: Point) -> (Map, f64) {
         self.points.push(point);
         if self.points.len() > LONGEST {
@@ -109,8 +110,9 @@ impl History {
     }
 }
 
-/// Weighted linear regression of the offset over local time; without a significant slope, the weighted mean of the offsets. The bound of
-/// the error is that of the best point plus its distance from the line. `points` is not empty.
+/// Weighted linear regression of the offset over local time; without a significant slope, the weighted mean
+/// of the offsets. The bound of the error is that of the best point plus its distance from the line. `points`
+/// is not empty.
 fn fit(points: &[Point]) -> (Map, f64) {
     let reference = points[points.len() - 1];
     // Differences against the reference keep all digits.

@@ -13,20 +13,22 @@ use crate::node::Counts;
 pub struct Global {
     /// The local timer.
     pub timer: Timer,
-    /// Uncertainty of the offset (half of the least round trip), seconds, the largest over all ranks. Ranks that share a clock
-    /// have its resolution instead.
+    /// Uncertainty of the offset (half of the least round trip), seconds, the largest over all ranks. Ranks
+    /// that share a clock have its resolution instead.
     pub uncertainty: f64,
-    /// By how much the clocks turned out to be wrong when they were synchronised the last time after the first, seconds, the
-    /// largest over all ranks; 0 before.
+    /// By how much the clocks turned out to be wrong when they were synchronised the last time after the
+    /// first, seconds, the largest over all ranks; 0 before.
     pub correction: f64,
-    /// The largest difference of a clock's rate from rank 0's that is corrected for; 1e-6 is a microsecond per second.
+    /// The largest difference of a clock's rate from rank 0's that is corrected for; 1e-6 is a microsecond
+    /// per second.
     pub drift: f64,
-    /// All ranks read one and the same clock (hierarchical scheme on one node), and ping-pongs do not contradict it.
+    /// All ranks read one and the same clock (hierarchical scheme on one node), and ping-pongs do not
+    /// contradict it.
     pub shared: bool,
     /// On some node there are more ranks than cores.
     pub oversubscribed: bool,
-    /// There, where the node's processes have to know of each other how far they are without the MPI library, since they take turns on its cores; unless
-    /// they can get no shared memory.
+    /// There, where the node's processes have to know of each other how far they are without the MPI library,
+    /// since they take turns on its cores; unless they can get no shared memory.
     pub counts: Option<Counts>,
     /// How the offsets are found.
     pub scheme: Scheme,
@@ -104,7 +106,8 @@ impl Global {
         self.timer.now() - self.synchronised
     }
 
-    /// Whether this rank is on the node of rank 0 and counts as rank 0 does, so that its true offset is 0. Collective.
+    /// Whether this rank is on the node of rank 0 and counts as rank 0 does, so that its true offset is 0.
+    /// Collective.
     pub fn counts_like_root(&self, comm: &Comm) -> Result<bool> {
         let own = self.timer.origin();
         let mut words = [own.zero, own.period.to_bits(), self.timer.source() as u64];
@@ -115,13 +118,14 @@ impl Global {
         Ok(root[0] == 1 && words == mine && self.timer.shareable())
     }
 
-    /// Puts this rank's clock wrong by `seconds`, until the clocks are synchronised again: to see whether it is noticed.
+    /// Puts this rank's clock wrong by `seconds`, until the clocks are synchronised again: to see whether it
+    /// is noticed.
     pub fn disturb(&mut self, seconds: f64) {
         self.map.global += seconds;
     }
 
-    /// Lets each node's leader measure the rate of its counter better, and changes what was measured before to the new way to count.
-    /// Whether this rank counts as its leader does. Collective.
+    /// Lets each node's leader measure the rate of its counter better, and changes what was measured before
+    /// to the new way to count. Whether this rank counts as its leader does. Collective.
     fn refine(&mut self, comm: &Comm) -> Result<bool> {
         let before = self.timer.origin();
         if self.nodes.leads() {
@@ -208,7 +212,8 @@ impl Global {
         Ok(false)
     }
 
-    /// Leaders by the linear scheme; on each node the leader's map for all who read the same counter, unless ping-pongs contradict.
+    /// Leaders by the linear scheme; on each node the leader's map for all who read the same counter, unless
+    /// ping-pongs contradict.
     fn hierarchical(&mut self, same: bool) -> Result<bool> {
         let timer = self.timer;
         if self.nodes.leads() {

@@ -35,7 +35,8 @@ impl Nodes {
         self.local.rank() == 0
     }
 
-    /// Takes over the leader's way to count, where both read the same counter: the change of earlier times, if so. Collective on the node.
+    /// Takes over the leader's way to count, where both read the same counter: the change of earlier times,
+    /// if so. Collective on the node.
     pub fn share(&self, timer: &mut Timer) -> Result<Option<super::fit::Affine>> {
         let own = timer.origin();
         let kind = timer.source() as u64 + if timer.shareable() { 0 } else { 1 << 8 };

@@ -119,8 +119,8 @@ impl Timer {
         change
     }
 
-    /// Compares the counter with the system's clock over all the time since the timer was made, if that is now
-    /// many times longer than at the last comparison. Time stays continuous.
+    /// Compares the counter with the system's clock over all the time since the timer was made, if that is
+    /// now many times longer than at the last comparison. Time stays continuous.
     pub(super) fn refine(&mut self) -> Result<()> {
         if self.source != Source::Tsc {
             return Ok(());

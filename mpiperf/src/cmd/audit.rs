@@ -1,7 +1,7 @@
 //! `mpiperf audit`: does this tool notice what it claims to notice?
 //!
-//! Faults are put into one rank's calls of a real broadcast, one kind at a time, and the same measuring that all other subcommands use must
-//! show each of them; without a fault it must show none.
+//! Faults are put into one rank's calls of a real broadcast, one kind at a time, and the same measuring that
+//! all other subcommands use must show each of them; without a fault it must show none.
 
 use crate::clock::{Global, Scheme, Source, Timer};
 use crate::error::{Error, Result};
@@ -12,7 +12,8 @@ use crate::stats::median;
 
 /// Calls that get a fault where not all do: one in each of the first three stages …
 const SPOTS: [u64; 3] = [6, 14, 22];
-/// … and, where they must begin in time, the first of each, which has nothing before it that could make it late.
+/// … and, where they must begin in time, the first of each, which has nothing before it that could make it
+/// late.
 const FIRST_SPOTS: [u64; 3] = [4, 12, 20];
 /// 64-bit words broadcast.
 const WORDS: usize = 32;
@@ -293,7 +294,8 @@ fn judge_error(error: Option<&Error>, victim: usize) -> Finding {
     }
 }
 
-/// The next synchronisation must find the clock wrong by what it was put wrong, within the errors of both synchronisations.
+/// The next synchronisation must find the clock wrong by what it was put wrong, within the errors of both
+/// synchronisations.
 fn judge_clock(found: f64, offset: f64, blur: f64, victim: usize) -> Finding {
     let injected = format!("clock of rank {victim} put wrong by {:.1} µs", offset * 1e6);
     let measured = format!("corrected by {:.2} µs, ± {:.2} µs", found * 1e6, blur * 1e6);

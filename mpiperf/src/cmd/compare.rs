@@ -26,19 +26,23 @@ const KEY: &str = "ompi_comm_coll_preference";
 pub struct Args {
     #[command(flatten)]
     what: What,
-    /// Collective components of the first variant: a list to prefer, such as tuned,libnbc, or ^ and a list to leave out
+    /// Collective components of the first variant: a list to prefer, such as tuned,libnbc, or ^ and a list to
+    /// leave out
     #[arg(long, value_name = "COMPONENTS", allow_hyphen_values = true)]
     a: String,
-    /// Collective components of the second variant; given several times, of others, each of which is compared with the first
+    /// Collective components of the second variant; given several times, of others, each of which is compared
+    /// with the first
     #[arg(long, value_name = "COMPONENTS", allow_hyphen_values = true, required = true)]
     b: Vec<String>,
-    /// Set up all variants so often anew for each case (communicators and buffers); 3 or more: the interval is over the setups
+    /// Set up all variants so often anew for each case (communicators and buffers); 3 or more: the interval
+    /// is over the setups
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..=1000))]
     setups: u32,
     /// Slow the second variant by this share of its own time, to see what is resolved
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     slow_b: Option<f64>,
-    /// Beside these, make the same call by nothing but flags and copies (one node only), in each of the ways that it has or in those that are named, and compare that with the first variant
+    /// Beside these, make the same call by nothing but flags and copies (one node only), in each of the ways
+    /// that it has or in those that are named, and compare that with the first variant
     #[arg(long, conflicts_with = "overlap", value_name = "WAYS", num_args = 0.., require_equals = true, value_delimiter = ',')]
     bare: Option<Vec<Way>>,
     #[command(flatten)]
@@ -178,7 +182,8 @@ fn asked(args: &Args) -> String {
     text + &format!("; {} setups of each", args.setups)
 }
 
-/// Measures one case: the first variant, and each other one, or bare way, against it; what is found is meaningful on rank 0. Collective.
+/// Measures one case: the first variant, and each other one, or bare way, against it; what is found is
+/// meaningful on rank 0. Collective.
 fn one(args: &Args, bench: &mut Bench, setting: &Setting, labels: &[String]) -> Result<(Row, Vec<(Comparison, Row)>)> {
     let delay = match args.slow_b {
         Some(percent) => percent / 100.0 * own_time(args, bench, setting)?,

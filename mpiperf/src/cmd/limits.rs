@@ -26,7 +26,8 @@ pub struct Args {
     /// Correct calls of each way at each size
     #[arg(long, default_value_t = 300, value_parser = count())]
     pub correct: u32,
-    /// Go so many times over everything and take the least median of each: what disturbs a machine for seconds then counts less
+    /// Go so many times over everything and take the least median of each: what disturbs a machine for
+    /// seconds then counts less
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub passes: u32,
     /// Write JSON

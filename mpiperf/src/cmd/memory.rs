@@ -57,7 +57,8 @@ pub struct Row {
     pub rss_max: u64,
     /// Resident shared memory of all ranks together.
     pub shared: u64,
-    /// Address space of shared memory (files in `/dev/shm`, memfd, System V, mapped files) of the rank that has most.
+    /// Address space of shared memory (files in `/dev/shm`, memfd, System V, mapped files) of the rank that
+    /// has most.
     pub mapped: u64,
     /// Number of such mappings of the rank that has most.
     pub mappings: u64,
@@ -65,8 +66,8 @@ pub struct Row {
     pub descriptors_mean: f64,
     /// Of the rank that has most.
     pub descriptors_max: u64,
-    /// Growth of the mean PSS for each communicator since there was none, without pages of files: their share changes with
-    /// whatever else runs the same libraries.
+    /// Growth of the mean PSS for each communicator since there was none, without pages of files: their share
+    /// changes with whatever else runs the same libraries.
     pub pss_each: Option<f64>,
     /// Growth of the resident shared memory for each communicator.
     pub shared_each: Option<f64>,
@@ -74,7 +75,8 @@ pub struct Row {
     pub descriptors_each: Option<f64>,
 }
 
-/// One rank's numbers: PSS, RSS, its share of resident shared memory, mapped shared memory, mappings, descriptors, PSS of files.
+/// One rank's numbers: PSS, RSS, its share of resident shared memory, mapped shared memory, mappings,
+/// descriptors, PSS of files.
 type Usage = [u64; FIELDS];
 const FIELDS: usize = 7;
 

@@ -14,7 +14,8 @@ use crate::report::{About, Results};
 /// The command line of `mpiperf merge`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct MergeArgs {
-    /// Results files (--json) in the order of the runs; files of one label are repetitions, run i of each label a pair
+    /// Results files (--json) in the order of the runs; files of one label are repetitions, run i of each
+    /// label a pair
     #[arg(required = true, value_name = "FILE")]
     inputs: Vec<PathBuf>,
     /// The label that the others are compared with (default: the first file's)

@@ -31,7 +31,8 @@ struct Cli {
 enum Command {
     /// Measure operations (under mpiexec)
     Run(Box<run::Args>),
-    /// Compare two sets of collective components of Open MPI in one job, alternating call by call (under mpiexec)
+    /// Compare two sets of collective components of Open MPI in one job, alternating call by call (under
+    /// mpiexec)
     Compare(Box<compare::Args>),
     /// Compare results files of alternating runs, such as those of different MPI libraries
     Merge(merge::MergeArgs),
@@ -41,7 +42,8 @@ enum Command {
     Plot(plot::Args),
     /// Measure memory, shared memory and descriptors by the number of communicators and ranks (under mpiexec)
     Memory(memory::Args),
-    /// Measure what this machine can do between two processes of one node: floors for a library's times (under mpiexec)
+    /// Measure what this machine can do between two processes of one node: floors for a library's times
+    /// (under mpiexec)
     Limits(limits::Args),
     /// List operations, datatypes and reductions
     List,

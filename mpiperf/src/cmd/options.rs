@@ -65,7 +65,8 @@ pub struct How {
     /// How ranks wait for their start (default: spin, but sleep where there are more ranks than cores)
     #[arg(long, value_enum)]
     pub wait: Option<Wait>,
-    /// Arrival pattern: together, linear:MICROSECONDS, random:MICROSECONDS or file:PATH (a line for each call, a number for each rank)
+    /// Arrival pattern: together, linear:MICROSECONDS, random:MICROSECONDS or file:PATH (a line for each
+    /// call, a number for each rank)
     #[arg(long, default_value = "together", value_parser = arrival)]
     pub arrival: Pattern,
     /// Stop after so many calls …
@@ -106,7 +107,8 @@ pub struct How {
 /// Computation beside nonblocking operations.
 #[derive(Debug, Clone, Args)]
 pub struct Beside {
-    /// Measure nonblocking operations also with as much computation between start and wait as the operation takes
+    /// Measure nonblocking operations also with as much computation between start and wait as the operation
+    /// takes
     #[arg(long)]
     pub overlap: bool,
     /// Call MPI_Test so often within the computation, in microseconds (0: never)

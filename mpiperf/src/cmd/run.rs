@@ -30,8 +30,8 @@ pub struct Args {
     samples: bool,
     #[command(flatten)]
     beside: Beside,
-    /// Go so many times over all cases, each time with new buffers, and take the calls of all passes together: a machine that is now
-    /// faster and now slower for a second is seen in both states
+    /// Go so many times over all cases, each time with new buffers, and take the calls of all passes
+    /// together: a machine that is now faster and now slower for a second is seen in both states
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     passes: u32,
     /// Show the ordinary loop (barrier, as many calls, mean of rank 0) beside
@@ -89,7 +89,8 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     Ok(())
 }
 
-/// What bare ways want before any variant is made: an error where an operation has none of those in `named` (all where that is empty), or there are several nodes. Collective.
+/// What bare ways want before any variant is made: an error where an operation has none of those in `named`
+/// (all where that is empty), or there are several nodes. Collective.
 pub fn prepare_bare(comm: &Comm, settings: &[Setting], named: &[Way]) -> Result<()> {
     settings.iter().try_for_each(|setting| op::bare_ways(setting, named).map(drop))?;
     if comm.node()?.size() < comm.size() {
@@ -99,7 +100,8 @@ pub fn prepare_bare(comm: &Comm, settings: &[Setting], named: &[Way]) -> Result<
     Ok(())
 }
 
-/// Makes the largest case of each operation once, so that what cannot be made is known before anything is measured. Collective.
+/// Makes the largest case of each operation once, so that what cannot be made is known before anything is
+/// measured. Collective.
 pub fn try_out(comm: &Comm, settings: &[Setting]) -> Result<()> {
     largest(settings).try_for_each(|setting| op::make(comm, setting).map(drop))
 }

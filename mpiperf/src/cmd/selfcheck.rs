@@ -1,7 +1,8 @@
 //! `mpiperf selfcheck`: can this machine be trusted to measure?
 //!
-//! Timer, clocks, and two operations whose time is known: `WaitPatternUp` (rank i waits i + 1 units: as many units as there are ranks) and
-//! `WaitPatternNull` (nothing: no time). With `--waiting-error` also a broadcast of known cost, by scheduled starts and by the ordinary loop.
+//! Timer, clocks, and two operations whose time is known: `WaitPatternUp` (rank i waits i + 1 units: as many
+//! units as there are ranks) and `WaitPatternNull` (nothing: no time). With `--waiting-error` also a
+//! broadcast of known cost, by scheduled starts and by the ordinary loop.
 
 use crate::clock::{Global, Scheme, Source, Timer};
 use crate::error::{Error, Result};
@@ -21,7 +22,8 @@ const NOTHING: f64 = 0.2e-6;
 const SHARE: f64 = 0.01;
 /// … or this time, seconds.
 const SLACK: f64 = 1e-6;
-/// Share of what the broadcast of known cost takes by which the measured time may differ, beside two sleepers' wake-up …
+/// Share of what the broadcast of known cost takes by which the measured time may differ, beside two
+/// sleepers' wake-up …
 const BROADCAST_SHARE: f64 = 0.02;
 /// … of this long, seconds.
 const WAKE_UP: f64 = 200e-6;
@@ -38,7 +40,8 @@ pub struct Args {
     /// How often each synchronisation is repeated
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub repeat: u32,
-    /// Check a broadcast of known cost instead, beside the ordinary loop, which counts the waiting for the call before (3 processes or more)
+    /// Check a broadcast of known cost instead, beside the ordinary loop, which counts the waiting for the
+    /// call before (3 processes or more)
     #[arg(long)]
     pub waiting_error: bool,
     /// What a message of that broadcast costs, in microseconds
@@ -236,8 +239,8 @@ impl Waiting {
     }
 }
 
-/// How many times too long the ordinary loop finds rank `rank` > 0: it is back after `rank` messages, but counts p − 1 of them in all calls
-/// but the first, waiting for the next call's message.
+/// How many times too long the ordinary loop finds rank `rank` > 0: it is back after `rank` messages, but
+/// counts p − 1 of them in all calls but the first, waiting for the next call's message.
 fn expected_error(rank: usize, ranks: usize, calls: u32) -> f64 {
     if rank == 0 {
         return 1.0;

@@ -1,4 +1,5 @@
-//! MPI from the first call to the last: every failure ends in one message and the same exit status everywhere, and none in a hang.
+//! MPI from the first call to the last: every failure ends in one message and the same exit status
+//! everywhere, and none in a hang.
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +36,8 @@ pub fn with_mpi(work: impl FnOnce(&Comm) -> Result<()>) -> i32 {
     }
 }
 
-/// All ranks meet; the lowest one that failed says why; all have the worst status. If the others do not come, they wait for this
-/// rank somewhere else: then it ends the job.
+/// All ranks meet; the lowest one that failed says why; all have the worst status. If the others do not come,
+/// they wait for this rank somewhere else: then it ends the job.
 fn conclude(comm: &Comm, outcome: &Result<()>) -> i32 {
     if let Err(error) = outcome
         && !all_here(comm)
@@ -61,7 +62,8 @@ fn conclude(comm: &Comm, outcome: &Result<()>) -> i32 {
 fn all_here(comm: &Comm) -> bool {
     // SAFETY: a handle without content, set by the next call.
     let mut request: ffi::MPI_Request = unsafe { std::mem::zeroed() };
-    // SAFETY: the communicator is valid, and the request lives until the process ends or the barrier is complete.
+    // SAFETY: the communicator is valid, and the request lives until the process ends or the barrier is
+    // complete.
     if call!(MPI_Ibarrier(comm.raw(), &mut request)).is_err() {
         return false;
     }

@@ -1,4 +1,5 @@
-//! Ways by which a process reads or writes the other one's memory: Linux's `process_vm_readv` and `process_vm_writev`.
+//! Ways by which a process reads or writes the other one's memory: Linux's `process_vm_readv` and
+//! `process_vm_writev`.
 
 use super::ground::{Flag, Ground};
 use super::queue::{Pieces, add, half_of};
@@ -38,7 +39,8 @@ impl Ground {
         moved
     }
 
-    /// Each reads one half of the other one's message piece by piece, adds its own, and writes the sums to the other one.
+    /// Each reads one half of the other one's message piece by piece, adds its own, and writes the sums to
+    /// the other one.
     pub fn combine_direct(&self, pieces: Pieces) -> Result<()> {
         self.raise(Flag::Ready);
         self.await_flag(Flag::Ready, self.count(Flag::Ready));

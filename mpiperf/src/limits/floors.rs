@@ -106,8 +106,9 @@ pub fn best(found: &[Found], way: Way, bytes: usize) -> Option<&Found> {
     timed.min_by(|a, b| a.median().unwrap_or(f64::INFINITY).total_cmp(&b.median().unwrap_or(f64::INFINITY)))
 }
 
-/// The floors of a group: of each of the ascending sizes the least of its ways at this size or at a larger one, since a larger message holds
-/// a smaller one. What fits into one line takes no longer than handing that over. Sizes without any time have none.
+/// The floors of a group: of each of the ascending sizes the least of its ways at this size or at a larger
+/// one, since a larger message holds a smaller one. What fits into one line takes no longer than handing that
+/// over. Sizes without any time have none.
 pub fn floors(group: &Group, found: &[Found], basics: &Basics, sizes: &[usize]) -> Vec<Floor> {
     let mut floors: Vec<Floor> = Vec::new();
     for bytes in sizes.iter().rev().copied() {

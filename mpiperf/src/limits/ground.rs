@@ -1,7 +1,8 @@
-//! Where the two processes meet: a window of shared memory, buffers of their own, and what each knows of the other.
+//! Where the two processes meet: a window of shared memory, buffers of their own, and what each knows of the
+//! other.
 //!
-//! The window holds, for each of the two ranks: flags, lines that carry their own number, and a ring of slots. A rank writes its own half
-//! only, and the other one reads it.
+//! The window holds, for each of the two ranks: flags, lines that carry their own number, and a ring of
+//! slots. A rank writes its own half only, and the other one reads it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

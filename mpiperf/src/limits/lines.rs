@@ -1,4 +1,5 @@
-//! Ways by lines that carry their own number: contents and flag go from core to core at once. For short messages.
+//! Ways by lines that carry their own number: contents and flag go from core to core at once. For short
+//! messages.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +14,8 @@ pub const ROUND_TRIPS: u64 = 32;
 pub const LONGEST: usize = LINES * CONTENTS;
 
 impl Ground {
-    /// Hands one line to and fro, [`ROUND_TRIPS`] times. Each rank still holds the other one's line when that one writes to it again.
+    /// Hands one line to and fro, [`ROUND_TRIPS`] times. Each rank still holds the other one's line when that
+    /// one writes to it again.
     pub fn ping_pong(&self) {
         for _ in 0..ROUND_TRIPS {
             let number = self.number.get() + 1;
@@ -30,7 +32,8 @@ impl Ground {
         }
     }
 
-    /// Waits until the peer has read this rank's lines, and takes those of the next message back into this core's cache.
+    /// Waits until the peer has read this rank's lines, and takes those of the next message back into this
+    /// core's cache.
     pub fn own_lines(&self, bytes: usize) {
         self.await_flag(Flag::Done, self.count(Flag::Done));
         for i in 0..bytes.div_ceil(CONTENTS) {

@@ -1,8 +1,10 @@
-//! What this machine can do between two processes of one node: what no collective through shared memory can undercut.
+//! What this machine can do between two processes of one node: what no collective through shared memory can
+//! undercut.
 //!
 //! * `ground`: the shared memory, the buffers, flags.
 //! * `queue`, `lines`, `direct`: ways to move data, which know of no clock.
-//! * [`ways`]: these as cases for the engine of [`crate::measure`], so that their times are made as those of `run`.
+//! * [`ways`]: these as cases for the engine of [`crate::measure`], so that their times are made as those of
+//!   `run`.
 //! * [`floors`]: what operations cannot take less than. Pure.
 //! * [`table`]: both as text.
 

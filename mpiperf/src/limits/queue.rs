@@ -1,4 +1,5 @@
-//! Ways through a ring of slots: a message is cut into pieces, so that one rank copies in while the other one copies out.
+//! Ways through a ring of slots: a message is cut into pieces, so that one rank copies in while the other one
+//! copies out.
 
 use super::ground::{Flag, Ground, RING};
 
@@ -41,7 +42,8 @@ impl Pieces {
         (n % self.slots()) as usize * self.slot()
     }
 
-    /// The lines of the ring that a message takes whose first piece is number `n`: where each begins. A message longer than the ring takes all.
+    /// The lines of the ring that a message takes whose first piece is number `n`: where each begins. A
+    /// message longer than the ring takes all.
     fn lines(self, n: u64) -> impl Iterator<Item = usize> {
         let pieces = 0..self.count().min(self.slots() as usize);
         pieces.flat_map(move |i| {
@@ -57,13 +59,15 @@ impl Ground {
         self.freed.set(self.await_flag(Flag::Took, self.count(Flag::Wrote)));
     }
 
-    /// The same, and takes the lines of the next message's slots back into this core's cache. The peer has read them, so its core holds them too. Stores
-    /// become visible in order: a flag would wait until every line before it has been given back.
+    /// The same, and takes the lines of the next message's slots back into this core's cache. The peer has
+    /// read them, so its core holds them too. Stores become visible in order: a flag would wait until every
+    /// line before it has been given back.
     pub fn own_slots(&self, pieces: Pieces) {
         self.emptied();
         for at in pieces.lines(self.count(Flag::Wrote)) {
             let line = self.ring(self.me, at);
-            // SAFETY: within this rank's ring, which nobody reads while it is empty. A store of what it holds anyway.
+            // SAFETY: within this rank's ring, which nobody reads while it is empty. A store of what it holds
+            // anyway.
             unsafe { line.write_volatile(line.read_volatile()) };
         }
     }
@@ -95,7 +99,8 @@ impl Ground {
         });
     }
 
-    /// Each adds one half of every piece, and copies the other half from the peer: three steps, one piece apart.
+    /// Each adds one half of every piece, and copies the other half from the peer: three steps, one piece
+    /// apart.
     pub fn combine_shared(&self, pieces: Pieces) {
         let count = pieces.count();
         let [mine, theirs, made] = [Flag::Wrote, Flag::Took, Flag::Made].map(|flag| self.count(flag));
@@ -204,7 +209,8 @@ pub unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 ///
 /// # Safety
 ///
-/// All three are valid for `bytes` bytes and aligned to 4, `to` overlaps none of the others, and nobody else uses them meanwhile.
+/// All three are valid for `bytes` bytes and aligned to 4, `to` overlaps none of the others, and nobody else
+/// uses them meanwhile.
 #[inline]
 pub unsafe fn add(to: *mut u8, a: *const u8, b: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]

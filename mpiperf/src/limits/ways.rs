@@ -147,7 +147,8 @@ impl Case for Trial {
     fn prepare(&mut self, call: Call) -> Result<()> {
         self.number = call.number;
         let ground = &self.ground;
-        // As in the calls of `run`, whose receive buffers are marked anew before each: lines that the reader holds cost the peer that writes there.
+        // As in the calls of `run`, whose receive buffers are marked anew before each: lines that the reader
+        // holds cost the peer that writes there.
         // SAFETY: the receive buffer is as long, and the peer writes to it only between the flags of a call.
         unsafe { std::slice::from_raw_parts_mut(ground.recv().cast::<f32>(), self.floats()) }.fill(MARK);
         // SAFETY: the send buffer is as long, and the peer reads it only between the flags of a call.

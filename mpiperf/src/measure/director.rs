@@ -33,7 +33,8 @@ pub struct Director<'a> {
 }
 
 impl<'a> Director<'a> {
-    /// At the beginning: `cases` alternate, windows are never shorter than `floor`, and the first stage starts `lead` after the decision.
+    /// At the beginning: `cases` alternate, windows are never shorter than `floor`, and the first stage
+    /// starts `lead` after the decision.
     pub fn new(plan: &'a Plan, cases: usize, floor: f64, lead: f64) -> Director<'a> {
         let windows = vec![Window::new(floor); cases];
         let started = plan.first_calls == 0;
@@ -168,7 +169,8 @@ mod tests {
     use super::super::{Arrival, Wait};
     use super::*;
 
-    /// Two ranks whose calls of case c take `time(c, number of the call)`, and who need `overhead` between calls.
+    /// Two ranks whose calls of case c take `time(c, number of the call)`, and who need `overhead` between
+    /// calls.
     fn simulate(slots: &[Slot], tau: f64, overhead: f64, mut time: impl FnMut(usize, u64) -> f64) -> Vec<f64> {
         let mut reports = vec![0.0; 2 * slots.len() * MOMENTS];
         let mut free = tau - 1e-6;

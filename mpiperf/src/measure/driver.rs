@@ -10,10 +10,12 @@ use crate::error::{Error, Result};
 use crate::mpi::Comm;
 use crate::op::{Call, Case};
 
-/// Seconds between synchronisations where clocks differ, and where all ranks read one clock (then it is a check).
+/// Seconds between synchronisations where clocks differ, and where all ranks read one clock (then it is a
+/// check).
 const RESYNCHRONISE: f64 = 2.0;
 const RECHECK: f64 = 10.0;
-/// Windows are never shorter, seconds: spinning ranks; ranks that linger, must get some sleep, and are awake early (`wait`).
+/// Windows are never shorter, seconds: spinning ranks; ranks that linger, must get some sleep, and are awake
+/// early (`wait`).
 const FLOOR_SPIN: f64 = 2e-6;
 const FLOOR_SLEEP: f64 = 600e-6;
 /// A spinning rank that begins this much late, beyond what clock and timer explain, was interrupted; seconds.
@@ -25,11 +27,12 @@ const END: f64 = 0.0;
 const STAGE: f64 = 1.0;
 const SYNCHRONISE: f64 = 2.0;
 
-/// Measures cases that alternate call by call in an order drawn anew for each round; one case: simply that case. Collective on `comm`, which is
-/// not the communicator measured. Without any correct call the outcome has none: callers must say so.
+/// Measures cases that alternate call by call in an order drawn anew for each round; one case: simply that
+/// case. Collective on `comm`, which is not the communicator measured. Without any correct call the outcome
+/// has none: callers must say so.
 ///
-/// The calls of one round have the same number. A rank's error does not stop its stage, so that no other rank is left alone in
-/// a call; after the stage all ranks return it.
+/// The calls of one round have the same number. A rank's error does not stop its stage, so that no other rank
+/// is left alone in a call; after the stage all ranks return it.
 pub fn measure(comm: &Comm, clock: &mut Global, cases: &mut [Box<dyn Case>], plan: &Plan) -> Result<Outcome> {
     plan.check(comm.size())?;
     if cases.is_empty() {
@@ -79,8 +82,8 @@ fn interval(clock: &Global) -> f64 {
     if clock.shared { RECHECK } else { RESYNCHRONISE }
 }
 
-/// What clock and timer cannot tell apart from a start in time. Where ranks share cores, one that was ready is not late:
-/// not all can run at one moment, and how far apart they began is reported.
+/// What clock and timer cannot tell apart from a start in time. Where ranks share cores, one that was ready
+/// is not late: not all can run at one moment, and how far apart they began is reported.
 fn allowance(clock: &Global, wait: Wait) -> Allowance {
     let blur = clock.uncertainty + 4.0 * clock.timer.cost() + JITTER;
     match wait {
@@ -98,7 +101,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// A bound of the time until all ranks have a header: the longest of a few broadcasts, the first not counted.
+    /// A bound of the time until all ranks have a header: the longest of a few broadcasts, the first not
+    /// counted.
     fn broadcast_time(&self, clock: &Global, cases: usize) -> Result<f64> {
         const TRIES: usize = 6;
         let mut longest = [0.0f64];

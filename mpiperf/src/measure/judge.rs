@@ -68,8 +68,8 @@ impl Stage<'_> {
         timed(case, call, &due, &moments, verdict)
     }
 
-    /// The sample of one of the first calls: those after the very first are not scheduled, they start when the last rank does; so does the
-    /// very first if a rank took longer to be ready than anybody could know.
+    /// The sample of one of the first calls: those after the very first are not scheduled, they start when
+    /// the last rank does; so does the very first if a rank took longer to be ready than anybody could know.
     pub fn first_sample(&self, slot: usize) -> Sample {
         let Slot { case, call, .. } = self.slots[slot];
         let moments: Vec<Moments> = (0..self.ranks()).map(|rank| self.moments(rank, slot)).collect();
@@ -82,8 +82,8 @@ impl Stage<'_> {
         timed(case, call, &due, &moments, Verdict::First)
     }
 
-    /// How long each call kept the ranks: from its moment, or from when the call before was over if that was later, until all ranks
-    /// were ready for the next one.
+    /// How long each call kept the ranks: from its moment, or from when the call before was over if that was
+    /// later, until all ranks were ready for the next one.
     pub fn spans(&self) -> Vec<f64> {
         let mut spans = Vec::with_capacity(self.slots.len());
         let mut free = f64::NEG_INFINITY;
@@ -96,13 +96,15 @@ impl Stage<'_> {
         spans
     }
 
-    /// How long after the moment of the first call the last rank was ready for it (negative: before), seconds.
+    /// How long after the moment of the first call the last rank was ready for it (negative: before),
+    /// seconds.
     pub fn tardiness(&self) -> f64 {
         self.latest(0, |m| m.ready) - self.tau
     }
 }
 
-/// Late: a rank was not ready at its moment, or began too long after it. Long: a rank was back after the window.
+/// Late: a rank was not ready at its moment, or began too long after it. Long: a rank was back after the
+/// window.
 fn judge(due: &[f64], deadline: f64, moments: &[Moments], allowance: &Allowance) -> Verdict {
     let late = |(due, m): (&f64, &Moments)| m.ready - due > allowance.ready || m.start - due > allowance.start;
     if due.iter().zip(moments).any(late) {

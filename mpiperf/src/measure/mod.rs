@@ -77,7 +77,8 @@ pub enum Arrival {
 pub enum Wait {
     /// Reads the clock until it is time; sleeps before, where that is more than a millisecond away.
     Spin,
-    /// Gives the core away between readings for a while, sleeps until shortly before, then gives it away again.
+    /// Gives the core away between readings for a while, sleeps until shortly before, then gives it away
+    /// again.
     Sleep,
 }
 
@@ -88,9 +89,11 @@ pub struct Sample {
     pub case: usize,
     /// The number of the call.
     pub call: u64,
-    /// From the scheduled moment to the last rank's end. With an arrival pattern: from the last rank's scheduled start.
+    /// From the scheduled moment to the last rank's end. With an arrival pattern: from the last rank's
+    /// scheduled start.
     pub time: f64,
-    /// By how much the ranks' actual starts were apart from their scheduled ones: the latest minus the earliest.
+    /// By how much the ranks' actual starts were apart from their scheduled ones: the latest minus the
+    /// earliest.
     pub spread: f64,
     /// Each rank's own time from its scheduled start to its end.
     pub ranks: Vec<f64>,

@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::mpi::Comm;
 use crate::op::{Call, Case};
 
-/// The ordinary loop, for comparison: barrier, `calls` calls, the mean of them, of rank 0 and the maximum over ranks, seconds.
+/// The ordinary loop, for comparison: barrier, `calls` calls, the mean of them, of rank 0 and the maximum
+/// over ranks, seconds.
 pub fn ordinary_loop(comm: &Comm, clock: &Global, case: &mut dyn Case, calls: u32) -> Result<(f64, f64)> {
     let means = ordinary_loop_ranks(comm, clock, case, calls)?;
     Ok((means[0], means.iter().copied().fold(0.0, f64::max)))

@@ -65,9 +65,10 @@ impl Case for WaitNull {
     }
 }
 
-/// A broadcast in which rank 0 sends to each other rank in turn, and each message costs it a known time: it sleeps to an absolute deadline
-/// and sends then. Rank i > 0 has the message after i times the cost, rank 0 is back after p − 1 times. Receivers sleep between
-/// looking for the message, so that the times hold also with fewer cores than ranks.
+/// A broadcast in which rank 0 sends to each other rank in turn, and each message costs it a known time: it
+/// sleeps to an absolute deadline and sends then. Rank i > 0 has the message after i times the cost, rank 0
+/// is back after p − 1 times. Receivers sleep between looking for the message, so that the times hold also
+/// with fewer cores than ranks.
 pub struct LinearBroadcast {
     comm: Comm,
     timer: Timer,

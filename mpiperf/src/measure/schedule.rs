@@ -1,4 +1,5 @@
-//! Which case is called when, and where each rank starts. Equal on all ranks, from the number of the call alone.
+//! Which case is called when, and where each rank starts. Equal on all ranks, from the number of the call
+//! alone.
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -24,8 +25,8 @@ pub struct Slot {
     pub window: f64,
 }
 
-/// The calls of a stage of `rounds` rounds from call number `first` on: in each round every case once, in an order drawn for
-/// the round, each in a window of its own length.
+/// The calls of a stage of `rounds` rounds from call number `first` on: in each round every case once, in an
+/// order drawn for the round, each in a window of its own length.
 pub fn slots(first: u64, rounds: u32, windows: &[f64]) -> Vec<Slot> {
     let mut begin = 0.0;
     let mut slots = Vec::with_capacity(rounds as usize * windows.len());
@@ -57,7 +58,8 @@ impl Arrival {
         }
     }
 
-    /// Refuses patterns that say nothing for some of `ranks` processes, or that lie before the scheduled moment.
+    /// Refuses patterns that say nothing for some of `ranks` processes, or that lie before the scheduled
+    /// moment.
     pub(super) fn check(&self, ranks: usize) -> Result<()> {
         let good = |time: f64| time.is_finite() && time >= 0.0;
         match self {

@@ -6,23 +6,27 @@ use super::Wait;
 use crate::clock::Timer;
 use crate::node::Counts;
 
-/// How long before the moment a sleeping rank wants to be awake, seconds: the system wakes up to some 60 µs late, under a hypervisor sometimes more than 100.
+/// How long before the moment a sleeping rank wants to be awake, seconds: the system wakes up to some 60 µs
+/// late, under a hypervisor sometimes more than 100.
 const AWAKE: f64 = 250e-6;
 /// Less is not worth a sleep, seconds.
 const WORTH: f64 = 20e-6;
-/// How long a rank that has to wait gives its core away again and again before it sleeps, seconds: others may still be in the call before, and to go to sleep keeps the core
-/// busy for longer than to give it away (under a hypervisor, 10 to 18 µs instead of 2).
+/// How long a rank that has to wait gives its core away again and again before it sleeps, seconds: others may
+/// still be in the call before, and to go to sleep keeps the core busy for longer than to give it away (under
+/// a hypervisor, 10 to 18 µs instead of 2).
 const LINGER: f64 = 150e-6;
 /// How long it sleeps while it waits for the others of its node to be through.
 const NAP: Duration = Duration::from_micros(200);
-/// A spinning rank sleeps, too, where it would spin longer than this, seconds: who burns a whole time slice before the moment is likely to lose
-/// the core at the moment, if anything else wants it.
+/// A spinning rank sleeps, too, where it would spin longer than this, seconds: who burns a whole time slice
+/// before the moment is likely to lose the core at the moment, if anything else wants it.
 const PATIENCE: f64 = 1e-3;
 /// Before the moment it spins at least this long, seconds: the core is at speed again.
 const WARM: f64 = 400e-6;
 
-/// Lets others have the core where ranks share cores: of a rank whose call is over and timed. What it does next would count as a part of theirs, so it gives the core
-/// away until all ranks of the node are through, or until the local time `latest`; without `counts`, once. As whoever waits, it naps after a while: a core that is idle can take over what waits elsewhere.
+/// Lets others have the core where ranks share cores: of a rank whose call is over and timed. What it does
+/// next would count as a part of theirs, so it gives the core away until all ranks of the node are through,
+/// or until the local time `latest`; without `counts`, once. As whoever waits, it naps after a while: a core
+/// that is idle can take over what waits elsewhere.
 #[inline]
 pub fn give_way(timer: &Timer, counts: Option<&Counts>, latest: f64, how: Wait) {
     if how != Wait::Sleep {
@@ -43,8 +47,8 @@ pub fn give_way(timer: &Timer, counts: Option<&Counts>, latest: f64, how: Wait) 
     }
 }
 
-/// Waits until the local time `moment` (see [`Timer::now`]); the reading that ended the wait. Spinning reads the clock without `pause`: under
-/// a hypervisor many of them in a row cost the processor.
+/// Waits until the local time `moment` (see [`Timer::now`]); the reading that ended the wait. Spinning reads
+/// the clock without `pause`: under a hypervisor many of them in a row cost the processor.
 #[inline]
 pub fn until(timer: &Timer, moment: f64, how: Wait) -> f64 {
     let mut begun = None;

@@ -29,17 +29,19 @@ impl Window {
         Window { length: 0.0, floor, barren: 0 }
     }
 
-    /// The first length, from how long each of the first calls took. The very first one says nothing, unless there is no other.
+    /// The first length, from how long each of the first calls took. The very first one says nothing, unless
+    /// there is no other.
     pub fn begin(&mut self, plan: &Plan, spans: &[f64]) {
         let spans = if spans.len() > 1 { &spans[1..] } else { spans };
         self.length = self.floor.max(plan.growth * needed(spans, 0.5));
     }
 
-    /// The next length, after a stage in which the calls of the case took `spans` and `incorrect` of them did not count.
+    /// The next length, after a stage in which the calls of the case took `spans` and `incorrect` of them did
+    /// not count.
     ///
-    /// Too many incorrect: γ times what all calls but the tolerated share took, so that one interruption does not count for all, but at
-    /// least γ times the old length; doubled for each further stage in a row without any correct call. Enough correct, and the
-    /// window many times too long: cut.
+    /// Too many incorrect: γ times what all calls but the tolerated share took, so that one interruption does
+    /// not count for all, but at least γ times the old length; doubled for each further stage in a row
+    /// without any correct call. Enough correct, and the window many times too long: cut.
     pub fn adapt(&mut self, plan: &Plan, spans: &[f64], incorrect: usize) {
         let calls = spans.len();
         let needed = needed(spans, 1.0 - plan.tolerated);
@@ -61,9 +63,10 @@ fn needed(spans: &[f64], share: f64) -> f64 {
     sorted.get(within.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0.0)
 }
 
-/// How long after rank 0's decision the next stage starts: `lead` was the last one, and the last rank was ready `tardiness` seconds
-/// after (negative: before) the start. One that seems to be a minute late, since it was stopped or its clock has jumped, does not make all wait for two: beyond a share of
-/// the time limit, `budget`, the lead grows step by step.
+/// How long after rank 0's decision the next stage starts: `lead` was the last one, and the last rank was
+/// ready `tardiness` seconds after (negative: before) the start. One that seems to be a minute late, since it
+/// was stopped or its clock has jumped, does not make all wait for two: beyond a share of the time limit,
+/// `budget`, the lead grows step by step.
 pub fn next_lead(lead: f64, tardiness: f64, budget: f64) -> f64 {
     let needed = lead + tardiness;
     if tardiness > 0.0 {

@@ -1,5 +1,5 @@
-//! The buffers of a case: sets of one send and one receive buffer, with guards around the latter, filled with and checked
-//! against the contents that the shape says.
+//! The buffers of a case: sets of one send and one receive buffer, with guards around the latter, filled with
+//! and checked against the contents that the shape says.
 
 use std::alloc::{Layout as Block, alloc, dealloc};
 
@@ -103,8 +103,8 @@ impl Buffers {
 
     /// The send buffer, the receive buffer with its guards, and room for packed contents.
     fn parts(&mut self, set: usize) -> (&mut [u8], &mut [u8], &mut [u8]) {
-        // SAFETY: both lie in the set without overlap (a guard is between them), and MPI uses none of it now: a case fills and
-        // checks before and after its call.
+        // SAFETY: both lie in the set without overlap (a guard is between them), and MPI uses none of it now:
+        // a case fills and checks before and after its call.
         unsafe {
             let send = std::slice::from_raw_parts_mut(self.send(set), self.send_len);
             let recv = std::slice::from_raw_parts_mut(self.recv(set).sub(GUARD), self.recv_len + 2 * GUARD);

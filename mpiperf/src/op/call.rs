@@ -93,11 +93,13 @@ pub struct Target {
     pub comm: MPI_Comm,
 }
 
-/// Calls the blocking function, starts the nonblocking one, or initialises the persistent one. Returns MPI's code.
+/// Calls the blocking function, starts the nonblocking one, or initialises the persistent one. Returns MPI's
+/// code.
 ///
 /// # Safety
 ///
-/// The arguments and the target describe a valid call of the function, and stay valid until `request` is complete (persistent: freed).
+/// The arguments and the target describe a valid call of the function, and stay valid until `request` is
+/// complete (persistent: freed).
 pub unsafe fn start(kind: Kind, mode: Mode, a: &Arguments, to: &Target, request: *mut MPI_Request) -> c_int {
     macro_rules! by_mode {
         ($blocking:ident $nonblocking:ident $init:ident ($($arg:expr),*)) => {

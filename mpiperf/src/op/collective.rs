@@ -21,8 +21,8 @@ unsafe extern "C" {
     fn mpiperf_op_null() -> ffi::MPI_Op;
 }
 
-/// Persistent requests that are kept for further calls with the same buffers and root. Beyond that they are made anew, outside of
-/// the timed part.
+/// Persistent requests that are kept for further calls with the same buffers and root. Beyond that they are
+/// made anew, outside of the timed part.
 const REQUESTS: usize = 256;
 
 /// A collective with its buffers.
@@ -189,7 +189,8 @@ impl Collective {
 
     #[inline]
     fn start(&mut self) -> Result<()> {
-        // SAFETY: arguments and buffers follow from one shape, and live as long as the case, which frees the requests first.
+        // SAFETY: arguments and buffers follow from one shape, and live as long as the case, which frees the
+        // requests first.
         let code = unsafe {
             start(self.operation.kind, self.operation.mode, &self.arguments, &self.target, &mut self.request)
         };

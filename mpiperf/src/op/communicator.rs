@@ -9,8 +9,8 @@ use crate::mpi::{Comm, check, ffi};
 use super::table::{Kind, Operation};
 use super::{Call, Case};
 
-/// Makes (or frees) one communicator in every call. What a call made is freed, and what it frees is made, when the next one is
-/// prepared: `prepare` is collective here.
+/// Makes (or frees) one communicator in every call. What a call made is freed, and what it frees is made,
+/// when the next one is prepared: `prepare` is collective here.
 pub struct CommCase {
     operation: &'static Operation,
     parent: ffi::MPI_Comm,

@@ -1,4 +1,5 @@
-//! The contents of messages: streams of pseudo-random words, cheap to make and known to every rank without communication.
+//! The contents of messages: streams of pseudo-random words, cheap to make and known to every rank without
+//! communication.
 
 /// Odd, with bits well spread: 2⁶⁴ / φ.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::mpi::Comm;
 
-/// Bytes that this process could still have without swapping: `MemAvailable`, and what its control group leaves.
+/// Bytes that this process could still have without swapping: `MemAvailable`, and what its control group
+/// leaves.
 pub fn available() -> Option<u64> {
     let system = meminfo(&fs::read_to_string("/proc/meminfo").ok()?);
     let group =
@@ -19,7 +20,8 @@ fn meminfo(text: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// What the tightest of a process's control groups (its own and those above it) leaves. `text`: `/proc/self/cgroup`.
+/// What the tightest of a process's control groups (its own and those above it) leaves. `text`:
+/// `/proc/self/cgroup`.
 fn cgroup(text: &str, root: &Path) -> Option<u64> {
     let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let mut least: Option<u64> = None;
@@ -47,7 +49,8 @@ fn cgroup(text: &str, root: &Path) -> Option<u64> {
 /// Bytes of all ranks together that need no look at the node.
 const LITTLE: f64 = 64e6;
 
-/// Refuses to allocate what this node does not have: `wanted` bytes here, and what the other ranks of the node want. Collective.
+/// Refuses to allocate what this node does not have: `wanted` bytes here, and what the other ranks of the
+/// node want. Collective.
 pub fn enough(comm: &Comm, wanted: usize, hint: &str) -> Result<()> {
     let mut most = [wanted as f64];
     comm.max(&mut most)?;

@@ -1,8 +1,8 @@
 //! What can be measured: operations, and cases made of them.
 //!
-//! [`table`] names the operations. [`shape`] says who sends what to whom, [`types`], [`content`] and [`reduction`] what the bytes
-//! are, [`buffers`] fills and checks them, [`call`] makes the MPI calls, and [`collective`] puts these together;
-//! [`communicator`] does the same for functions that make communicators.
+//! [`table`] names the operations. [`shape`] says who sends what to whom, [`types`], [`content`] and
+//! [`reduction`] what the bytes are, [`buffers`] fills and checks them, [`call`] makes the MPI calls, and
+//! [`collective`] puts these together; [`communicator`] does the same for functions that make communicators.
 
 pub mod bare;
 mod buffers;
@@ -154,18 +154,20 @@ pub struct Call {
 
 /// One operation at one setting on one communicator, with its buffers.
 ///
-/// The engine calls, for every measured call and on every rank: `prepare`, then (at the scheduled moment) `run`, then `verify`. Only
-/// `run` is timed: it must do nothing but call MPI.
+/// The engine calls, for every measured call and on every rank: `prepare`, then (at the scheduled moment)
+/// `run`, then `verify`. Only `run` is timed: it must do nothing but call MPI.
 pub trait Case {
     /// Chooses buffers, fills them with the contents of this call, cools caches. Local.
     fn prepare(&mut self, call: Call) -> Result<()>;
     /// The call.
     fn run(&mut self) -> Result<()>;
-    /// Compares what `run` gave with what it must give. Local; an error of kind [`crate::error::Error::Wrong`].
+    /// Compares what `run` gave with what it must give. Local; an error of kind
+    /// [`crate::error::Error::Wrong`].
     fn verify(&mut self) -> Result<()>;
     /// Bytes of buffers that this rank holds.
     fn memory(&self) -> usize;
-    /// Flips one bit of the last call's result on this rank, for tests of the verification; false where there is no result.
+    /// Flips one bit of the last call's result on this rank, for tests of the verification; false where there
+    /// is no result.
     fn spoil(&mut self) -> bool {
         false
     }
@@ -177,11 +179,13 @@ pub fn defined(reduction: &str, datatype: &str) -> bool {
     both.is_some_and(|(reduction, layout)| layout.plain.is_some_and(|base| reduction.takes(base)))
 }
 
-/// Makes the case of a setting on `comm`, which must outlive it. Collective; fails alike on all ranks where the failure is one of
-/// usage, and says how many bytes are wanted where there is too little memory. Nothing is communicated on `comm` itself (but
-/// topologies are made from it), so that the first call measured is the first.
+/// Makes the case of a setting on `comm`, which must outlive it. Collective; fails alike on all ranks where
+/// the failure is one of usage, and says how many bytes are wanted where there is too little memory. Nothing
+/// is communicated on `comm` itself (but topologies are made from it), so that the first call measured is the
+/// first.
 ///
-/// The case expects calls numbered one by one: with [`Cache::Cold`], the buffers of a call are filled long before it.
+/// The case expects calls numbered one by one: with [`Cache::Cold`], the buffers of a call are filled long
+/// before it.
 pub fn make(comm: &Comm, setting: &Setting) -> Result<Box<dyn Case>> {
     let operation = find(&setting.operation)?;
     if comm.size() < 2 {
@@ -194,14 +198,16 @@ pub fn make(comm: &Comm, setting: &Setting) -> Result<Box<dyn Case>> {
     make_beside(comm, &comm.dup()?, setting)
 }
 
-/// As [`make`], but the call is made by a [bare] way instead of MPI's function; `crowded`: there are more ranks than cores. `None`: the way is not possible here. Collective; `comm` must outlive the case.
+/// As [`make`], but the call is made by a [bare] way instead of MPI's function; `crowded`: there are more
+/// ranks than cores. `None`: the way is not possible here. Collective; `comm` must outlive the case.
 pub fn make_bare(comm: &Comm, setting: &Setting, way: bare::Way, crowded: bool) -> Result<Option<Box<dyn Case>>> {
     let operation = find(&setting.operation)?;
     let case = collective::Collective::new(comm, comm, operation, setting)?;
     Ok(case.barely(comm, way, crowded)?.map(|case| Box::new(case) as Box<dyn Case>))
 }
 
-/// The bare ways of an operation that are among `named`, all where that is empty; an error where it, or the setting, has none of them.
+/// The bare ways of an operation that are among `named`, all where that is empty; an error where it, or the
+/// setting, has none of them.
 pub fn bare_ways(setting: &Setting, named: &[bare::Way]) -> Result<Vec<bare::Way>> {
     let operation = find(&setting.operation)?;
     bare::check(operation, setting, types::Layout::parse(&setting.datatype)?.derived())?;

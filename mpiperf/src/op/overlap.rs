@@ -9,8 +9,8 @@ use std::time::Instant;
 /// The share of the operation's time that computation hides:
 /// `max(0, min(1, 1 − (t_total − t_compute) / t_pure))`.
 ///
-/// `t_pure`: the operation alone; `t_compute`: the computation alone; `t_total`: start, computation, wait. `None` where a time
-/// is missing or the operation took none.
+/// `t_pure`: the operation alone; `t_compute`: the computation alone; `t_total`: start, computation, wait.
+/// `None` where a time is missing or the operation took none.
 pub fn hidden(t_pure: f64, t_compute: f64, t_total: f64) -> Option<f64> {
     let share = 1.0 - (t_total - t_compute) / t_pure;
     (t_pure > 0.0 && share.is_finite()).then(|| share.clamp(0.0, 1.0))
@@ -47,7 +47,8 @@ pub fn compute(seconds: f64) {
     spin((seconds * rate()) as u64);
 }
 
-/// Steps of computation per second: the best of many short tries, so that other work on the core does not count. Found once.
+/// Steps of computation per second: the best of many short tries, so that other work on the core does not
+/// count. Found once.
 pub fn rate() -> f64 {
     static RATE: OnceLock<f64> = OnceLock::new();
     *RATE.get_or_init(present_rate)
@@ -91,8 +92,8 @@ mod tests {
         assert_eq!(hidden(f64::NAN, 10.0, 10.0), None);
     }
 
-    /// Each try is held against the rate found right before it; one that fits is enough, as the core may be lost or change its
-    /// frequency in between, but not in each of them by the same factor.
+    /// Each try is held against the rate found right before it; one that fits is enough, as the core may be
+    /// lost or change its frequency in between, but not in each of them by the same factor.
     #[test]
     fn computing_takes_its_time() {
         const SECONDS: f64 = 2e-3;

@@ -1,7 +1,8 @@
 //! Reductions: contents whose exact result is known for every datatype, and the result.
 //!
-//! Integers wrap around and take all values, so that saturation or a lost high byte shows. Floating-point contents are
-//! small integers (sums) or powers of two (products), so that every order of evaluation gives the same bits.
+//! Integers wrap around and take all values, so that saturation or a lost high byte shows. Floating-point
+//! contents are small integers (sums) or powers of two (products), so that every order of evaluation gives
+//! the same bits.
 
 use std::ops::Range;
 use std::os::raw::{c_int, c_void};
@@ -107,7 +108,8 @@ impl Drop for Op {
 
 /// The user-defined operation behind [`Reduction::Affine`].
 unsafe extern "C" fn compose(left: *mut c_void, right: *mut c_void, len: *mut c_int, _: *mut ffi::MPI_Datatype) {
-    // SAFETY: MPI passes `len` elements of the operation's datatype, a pair of uint32, at both addresses; they may be unaligned.
+    // SAFETY: MPI passes `len` elements of the operation's datatype, a pair of uint32, at both addresses;
+    // they may be unaligned.
     unsafe {
         let (left, right) = (left.cast::<Pair>(), right.cast::<Pair>());
         for i in 0..*len as usize {
@@ -133,7 +135,8 @@ trait Element: Copy {
     fn combine(reduction: Reduction, a: Self, b: Self) -> Self;
 }
 
-/// True for `share` of `size` elements in the mean: keeps logical results from being all alike with many ranks.
+/// True for `share` of `size` elements in the mean: keeps logical results from being all alike with many
+/// ranks.
 #[inline]
 fn rare(bits: u64, share: u64, size: usize) -> bool {
     ((bits & 0xffff_ffff) * size as u64) >> 32 < share
@@ -234,7 +237,8 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Writes the reduction over `ranks` of their elements from `first` on, as many as `out` has room for. One rank: its contribution.
+    /// Writes the reduction over `ranks` of their elements from `first` on, as many as `out` has room for.
+    /// One rank: its contribution.
     pub fn fold(&self, ranks: Range<usize>, first: usize, out: &mut [u8]) {
         match self.base {
             Base::Int8 => self.fold_as::<i8, 1>(ranks, first, out),

@@ -1,5 +1,5 @@
-//! Who sends what to whom: for one operation, the contents of every buffer before and after a call. The oracle of the
-//! verification, and the source of the counts and displacements of the call.
+//! Who sends what to whom: for one operation, the contents of every buffer before and after a call. The
+//! oracle of the verification, and the source of the counts and displacements of the call.
 
 use std::ops::Range;
 use std::os::raw::c_int;
@@ -234,8 +234,8 @@ impl Shape {
         Shape { roles, sent: Vec::new(), received: all.to_vec(), single: (n, n) }
     }
 
-    /// A block to each of `targets`, one from each of `sources`. Between two ranks all blocks are alike: with several ways between
-    /// them (a ring of two) libraries differ in which block goes which way.
+    /// A block to each of `targets`, one from each of `sources`. Between two ranks all blocks are alike: with
+    /// several ways between them (a ring of two) libraries differ in which block goes which way.
     fn exchange(spread: &Spread, me: usize, sources: &[usize], targets: &[usize], in_place: bool) -> Shape {
         let sent: Vec<usize> = targets.iter().map(|to| spread.two(me, *to)).collect();
         let received: Vec<usize> = sources.iter().map(|from| spread.two(*from, me)).collect();

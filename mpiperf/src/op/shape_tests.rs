@@ -32,7 +32,8 @@ fn counts_between_two_are_equal_in_both_directions() {
     }
 }
 
-/// Whatever is received is sent: each block that a rank expects is a block of the same length that the other puts out.
+/// Whatever is received is sent: each block that a rank expects is a block of the same length that the other
+/// puts out.
 #[test]
 fn every_block_received_was_sent() {
     let (size, root) = (5, 2);

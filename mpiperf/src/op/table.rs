@@ -78,7 +78,8 @@ impl Operation {
     }
 }
 
-/// One entry: `flags` holds the letters of `Operation`'s properties: `r`ooted, `s`ized, `o` reduces, `v`ector, `p` in place, `n`eighbor.
+/// One entry: `flags` holds the letters of `Operation`'s properties: `r`ooted, `s`ized, `o` reduces,
+/// `v`ector, `p` in place, `n`eighbor.
 const fn entry(kind: Kind, mode: Mode, name: &'static str, flags: &str, about: &'static str) -> Operation {
     Operation {
         name,

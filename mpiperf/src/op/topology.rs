@@ -12,7 +12,8 @@ use super::shape::Neighbors;
 /// The steps from a rank to those it sends to in [`Topology::Graph`].
 const STEPS: [usize; 3] = [1, 2, 4];
 
-/// A communicator with the topology, with the info keys of `comm`, so that it has the same collective components. Collective.
+/// A communicator with the topology, with the info keys of `comm`, so that it has the same collective
+/// components. Collective.
 pub fn attach(comm: &Comm, topology: Topology) -> Result<(Comm, Neighbors)> {
     let neighbors = neighbors(topology, comm.rank(), comm.size());
     // SAFETY: constants of the library.

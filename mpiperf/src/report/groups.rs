@@ -112,7 +112,8 @@ impl Cell<'_> {
     }
 }
 
-/// Several runs of one case as one row: its samples are the runs' means. One run stays as it is. `None` for none.
+/// Several runs of one case as one row: its samples are the runs' means. One run stays as it is. `None` for
+/// none.
 fn over_runs(runs: &[&Row], confidence: f64) -> Option<Row> {
     let first: &Row = runs.first()?;
     if runs.len() == 1 {

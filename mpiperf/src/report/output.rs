@@ -1,4 +1,5 @@
-//! The files and the terminal of one run. Files are opened before anything is measured, so that a wrong path costs no time.
+//! The files and the terminal of one run. Files are opened before anything is measured, so that a wrong path
+//! costs no time.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write};
@@ -81,7 +82,8 @@ pub fn say(line: &str) -> Result<()> {
 }
 
 impl Output {
-    /// Opens the files. `steps` is the length of the progress bar, which is drawn only on a terminal, and only between cases.
+    /// Opens the files. `steps` is the length of the progress bar, which is drawn only on a terminal, and
+    /// only between cases.
     pub fn open(csv: Option<&Path>, json: Option<&Path>, kind: Kind, steps: usize) -> Result<Output> {
         if let (Some(csv), Some(json)) = (csv, json)
             && csv == json

@@ -176,7 +176,8 @@ impl Results {
 }
 
 impl Row {
-    /// A mean's relative error after which a reader would be misled without a word: more than half of it uncertain.
+    /// A mean's relative error after which a reader would be misled without a word: more than half of it
+    /// uncertain.
     pub fn dubious(&self) -> bool {
         match (&self.summary, &self.budget) {
             (Some(summary), Some(budget)) => budget.systematic() > summary.mean / 2.0,

@@ -56,8 +56,8 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Judges `ratio` (second over first) where the first takes `first` seconds and differences below `floor` seconds (the systematic
-/// part of the error budget) mean nothing.
+/// Judges `ratio` (second over first) where the first takes `first` seconds and differences below `floor`
+/// seconds (the systematic part of the error budget) mean nothing.
 pub fn judge(ratio: Option<&Ratio>, first: f64, floor: f64) -> Verdict {
     let Some(ratio) = ratio else { return Verdict::NoData };
     if ratio.low <= 1.0 && ratio.high >= 1.0 {

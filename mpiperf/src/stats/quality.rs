@@ -2,7 +2,8 @@
 
 use super::summary::{mean, standard_error};
 
-/// The relative standard error of the mean over separate runs: σ/(√n·mean). `None` for fewer than two runs or a mean of 0.
+/// The relative standard error of the mean over separate runs: σ/(√n·mean). `None` for fewer than two runs or
+/// a mean of 0.
 pub fn relative_error(means: &[f64]) -> Option<f64> {
     let center = mean(means);
     (means.len() >= 2 && center > 0.0).then(|| standard_error(means) / center)

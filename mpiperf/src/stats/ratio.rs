@@ -1,11 +1,13 @@
 //! Ratios with intervals.
 //!
-//! Two variants that alternate call by call give pairs of times. What disturbs both calls of a pair cancels in the logarithm of
-//! their ratio; what is left is neither normal (single calls take ten times as long) nor independent: a disturbance lasts for many
-//! calls, and what a setup (buffers, communicators) happens to be like lasts as long as the setup. So the variants are set up anew
-//! several times, each setup gives one robust number (the mean of the middle half of its logarithms), and the interval is
-//! Student's over the setups, from ten on with the outermost tenth at each end trimmed and the winsorised error that goes with it.
-//! A setup is never cut into pieces: they would share what the setup is like, and count as if they did not.
+//! Two variants that alternate call by call give pairs of times. What disturbs both calls of a pair cancels
+//! in the logarithm of their ratio; what is left is neither normal (single calls take ten times as long) nor
+//! independent: a disturbance lasts for many calls, and what a setup (buffers, communicators) happens to be
+//! like lasts as long as the setup. So the variants are set up anew several times, each setup gives one
+//! robust number (the mean of the middle half of its logarithms), and the interval is Student's over the
+//! setups, from ten on with the outermost tenth at each end trimmed and the winsorised error that goes with
+//! it. A setup is never cut into pieces: they would share what the setup is like, and count as if they did
+//! not.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +38,8 @@ pub const LEAST: usize = 3;
 const WITHIN: f64 = 0.25;
 const OVER: f64 = 0.1;
 
-/// The ratio second over first of pairs `(first, second)`; one group for each setup. `None` where fewer than three setups have pairs.
+/// The ratio second over first of pairs `(first, second)`; one group for each setup. `None` where fewer than
+/// three setups have pairs.
 pub fn paired(groups: &[Vec<(f64, f64)>], p: f64) -> Option<Ratio> {
     let mut pairs = 0;
     let mut blocks = Vec::new();
@@ -48,8 +51,8 @@ pub fn paired(groups: &[Vec<(f64, f64)>], p: f64) -> Option<Ratio> {
     if blocks.len() < LEAST { None } else { over_blocks(&blocks, pairs, p) }
 }
 
-/// The ratio second over first of the means of separate runs that alternated: run i of one and run i of the other are a pair.
-/// `None` for fewer than two.
+/// The ratio second over first of the means of separate runs that alternated: run i of one and run i of the
+/// other are a pair. `None` for fewer than two.
 pub fn of_runs(runs: &[(f64, f64)], p: f64) -> Option<Ratio> {
     let logs: Vec<f64> = runs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (b / a).ln()).collect();
     if logs.len() < 2 { None } else { over_blocks(&logs, logs.len(), p) }
@@ -84,8 +87,9 @@ mod tests {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// Times of two variants on a machine that others disturb: a drift that both see, slower noise of each one's own
-    /// (`own`, with correlation `memory` from call to call), single calls up to 20 times as long, and what each setup changes.
+    /// Times of two variants on a machine that others disturb: a drift that both see, slower noise of each
+    /// one's own (`own`, with correlation `memory` from call to call), single calls up to 20 times as long,
+    /// and what each setup changes.
     struct Machine {
         memory: f64,
         own: f64,

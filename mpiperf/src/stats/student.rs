@@ -2,7 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The factor α of a two-sided interval at confidence `p` (0.95) with `freedom` degrees of freedom; infinite for none.
+/// The factor α of a two-sided interval at confidence `p` (0.95) with `freedom` degrees of freedom; infinite
+/// for none.
 pub fn factor(p: f64, freedom: usize) -> f64 {
     match StudentsT::new(0.0, 1.0, freedom as f64) {
         Ok(t) if freedom > 0 => t.inverse_cdf(0.5 + p / 2.0),

@@ -16,14 +16,15 @@ pub struct Summary {
     pub kept: usize,
     /// Mean of the kept.
     pub mean: f64,
-    /// Standard error of the mean of the kept, σ/√n. Too small for an interval: trimming took the spread away.
+    /// Standard error of the mean of the kept, σ/√n. Too small for an interval: trimming took the spread
+    /// away.
     #[serde(with = "super::finite")]
     pub error: f64,
     /// The same before trimming: of the plain mean of all correct calls.
     #[serde(with = "super::finite")]
     pub error_untrimmed: f64,
-    /// Half width of the confidence interval of the trimmed mean: Student's factor for the kept calls times the standard
-    /// error after Tukey and McLaughlin (winsorised variance), which knows what was trimmed.
+    /// Half width of the confidence interval of the trimmed mean: Student's factor for the kept calls times
+    /// the standard error after Tukey and McLaughlin (winsorised variance), which knows what was trimmed.
     #[serde(with = "super::finite")]
     pub interval: f64,
     /// Of the kept.
@@ -41,7 +42,8 @@ impl Summary {
     }
 }
 
-/// Trims `trim` (0.25) of the smallest and of the largest, and summarises at confidence `p`. `None` without any sample.
+/// Trims `trim` (0.25) of the smallest and of the largest, and summarises at confidence `p`. `None` without
+/// any sample.
 pub fn summarise(times: &[f64], trim: f64, p: f64) -> Option<Summary> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

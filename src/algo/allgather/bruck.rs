@@ -1,10 +1,11 @@
-//! Allgather, Bruck: in step i a member sends its first 2^i blocks to the one 2^i before, and appends those that come
-//! from the one 2^i further.
+//! Allgather, Bruck: in step i a member sends its first 2^i blocks to the one 2^i before, and appends those
+//! that come from the one 2^i further.
 //!
-//! Blocks are kept in the order of the members from oneself on, in a circle, and go to their places at the end.
+//! Blocks are kept in the order of the members from oneself on, in a circle, and go to their places at the
+//! end.
 //!
-//! Cost: ⌈log₂ p⌉ steps and messages per member; every member sends and receives p − 1 blocks. Memory: one buffer of
-//! all blocks.
+//! Cost: ⌈log₂ p⌉ steps and messages per member; every member sends and receives p − 1 blocks. Memory: one
+//! buffer of all blocks.
 //! Requirements: none.
 //! Source: Bruck et al.: Efficient algorithms for all-to-all communications, IEEE TPDS 1997.
 

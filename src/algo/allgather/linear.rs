@@ -1,10 +1,10 @@
 //! Allgather, linear: every member sends its block to every other one.
 //!
-//! Up to `posts` sends and receives are posted at a time: in round i to the member i further and from the one i before,
-//! so no member is everybody's target at once.
+//! Up to `posts` sends and receives are posted at a time: in round i to the member i further and from the one
+//! i before, so no member is everybody's target at once.
 //!
-//! Cost: 1 step, p − 1 messages per member; a member sends its own block p − 1 times, and receives every other once.
-//! Memory: `posts` + 1 buffers of the longest block that is not direct. Requirements: none.
+//! Cost: 1 step, p − 1 messages per member; a member sends its own block p − 1 times, and receives every
+//! other once. Memory: `posts` + 1 buffers of the longest block that is not direct. Requirements: none.
 
 use crate::algo::data::{Block, Pool, Staged, contribute};
 use crate::algo::{Pair, Stage, join};

@@ -1,5 +1,5 @@
-//! Allgather within a group: every member gets every member's block. Lengths may differ, and all members know all of
-//! them.
+//! Allgather within a group: every member gets every member's block. Lengths may differ, and all members know
+//! all of them.
 //!
 //! `own` is none where a member's data are in its block already (in place).
 

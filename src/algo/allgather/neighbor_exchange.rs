@@ -1,10 +1,10 @@
 //! Allgather, neighbour exchange: as a ring, but with both neighbours in turn and two blocks at a time
 //! ([`crate::pattern::neighbor`]).
 //!
-//! Cost: p/2 steps, p/2 messages per member; every member sends and receives p − 1 blocks, like a ring, in half the
-//! steps.
-//! Memory: two buffers of the longest pair of blocks 2i, 2i + 1 that is not one run in memory. Requirements: an even
-//! number of members.
+//! Cost: p/2 steps, p/2 messages per member; every member sends and receives p − 1 blocks, like a ring, in
+//! half the steps.
+//! Memory: two buffers of the longest pair of blocks 2i, 2i + 1 that is not one run in memory. Requirements:
+//! an even number of members.
 //! Source: Chen et al., HPC Asia 2005.
 
 use crate::algo::Stage;

@@ -1,8 +1,8 @@
 //! Allgather, recursive doubling: in step i partners at distance 2^i exchange all the blocks that they have.
 //!
-//! Cost: log₂ p steps and messages per member; every member sends and receives p − 1 blocks (as many units as the
-//! blocks have, where lengths differ). Memory: one buffer of all blocks, unless they are one run in memory.
-//! Requirements: a power of two of members.
+//! Cost: log₂ p steps and messages per member; every member sends and receives p − 1 blocks (as many units as
+//! the blocks have, where lengths differ). Memory: one buffer of all blocks, unless they are one run in
+//! memory. Requirements: a power of two of members.
 //! Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005.
 
 use crate::algo::Stage;

@@ -1,8 +1,8 @@
 //! Allgather, ring: in each step every member passes on the block that it got in the step before.
 //!
-//! Cost: p − 1 steps, p − 1 messages per member; every block but one is sent and received once by every member, between
-//! neighbours only. Memory: two buffers of the longest block that is not direct. Requirements: none.
-//! Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005.
+//! Cost: p − 1 steps, p − 1 messages per member; every block but one is sent and received once by every
+//! member, between neighbours only. Memory: two buffers of the longest block that is not direct.
+//! Requirements: none. Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005.
 
 use crate::algo::Stage;
 use crate::algo::data::{Block, Pool, contribute};

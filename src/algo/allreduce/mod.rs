@@ -1,4 +1,5 @@
-//! Allreduce within a group: every member gets the combination of all members' values, the same bits everywhere.
+//! Allreduce within a group: every member gets the combination of all members' values, the same bits
+//! everywhere.
 
 pub mod rabenseifner;
 pub mod recursive_doubling;

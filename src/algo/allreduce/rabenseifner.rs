@@ -1,10 +1,10 @@
 //! Allreduce as reduce-scatter and allgather (Rabenseifner).
 //!
-//! Extras hand their value to their proxies; players halve the vector ([`halving`]), then double the chunks they have with
-//! the same partners in reverse order; extras get the result at the end.
+//! Extras hand their value to their proxies; players halve the vector ([`halving`]), then double the chunks
+//! they have with the same partners in reverse order; extras get the result at the end.
 //!
-//! Cost: 2 ⌊log₂ p⌋ (+ 2) steps, 2 (p − 1)/p · n units and (p − 1)/p · n combinations per player. Requirements: a
-//! commutative operation.
+//! Cost: 2 ⌊log₂ p⌋ (+ 2) steps, 2 (p − 1)/p · n units and (p − 1)/p · n combinations per player.
+//! Requirements: a commutative operation.
 //! Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004.
 
 use crate::algo::Stage;

@@ -1,7 +1,7 @@
 //! Allreduce, recursive doubling, in rank order.
 //!
-//! Players ([`crate::pattern::pof2`]) exchange whole values with the partner at distance 1, 2, 4, …; both compute the same
-//! expression, lower block first (also where the operation commutes: exchanged
+//! Players ([`crate::pattern::pof2`]) exchange whole values with the partner at distance 1, 2, 4, …; both
+//! compute the same expression, lower block first (also where the operation commutes: exchanged
 //! operands can differ in the bits of a NaN). Extras hand in their value first and get the result at the end.
 //!
 //! Cost: ⌊log₂ p⌋ (+ 2) steps · n units, as many combinations of n. Requirements: none; order is kept.

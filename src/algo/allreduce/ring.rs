@@ -1,11 +1,11 @@
 //! Allreduce, ring: reduce-scatter and allgather around a ring.
 //!
-//! The vector is cut into p *chunks*. In step s = 0 … p − 2 of the first phase a member sends chunk me − s to the next
-//! member and combines chunk me − s − 1, which comes from the previous one; it ends with the whole sum of chunk me + 1.
-//! In the second phase the finished chunks go round once.
+//! The vector is cut into p *chunks*. In step s = 0 … p − 2 of the first phase a member sends chunk me − s to
+//! the next member and combines chunk me − s − 1, which comes from the previous one; it ends with the whole
+//! sum of chunk me + 1. In the second phase the finished chunks go round once.
 //!
-//! Cost: 2 (p − 1) steps of n/p units, 2 (p − 1)/p · n units and (p − 1)/p · n combinations per member: the least traffic
-//! there is. Requirements: a commutative operation,
+//! Cost: 2 (p − 1) steps of n/p units, 2 (p − 1)/p · n units and (p − 1)/p · n combinations per member: the
+//! least traffic there is. Requirements: a commutative operation,
 //! p ≥ 2.
 //! Source: Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009.
 

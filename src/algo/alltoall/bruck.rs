@@ -1,14 +1,14 @@
-//! Alltoall, Bruck, of any radix k: blocks travel together, by the digits of the distance that they have to go
-//! ([`crate::pattern::bruck`]).
+//! Alltoall, Bruck, of any radix k: blocks travel together, by the digits of the distance that they have to
+//! go ([`crate::pattern::bruck`]).
 //!
-//! A block that waits for its next digit waits in the receive buffer, at the place where the last block of its slot
-//! will be, so nothing is rotated before or after.
+//! A block that waits for its next digit waits in the receive buffer, at the place where the last block of
+//! its slot will be, so nothing is rotated before or after.
 //!
-//! Cost: ⌈log_k p⌉ steps of up to k − 1 messages; the block that goes j members further is sent as many times as j has
-//! non-zero digits in base k. Memory: for the messages of one step, twice as many blocks as move in it (below 2p; about
-//! p for k = 2); in place p blocks more. Requirements: all blocks have the same length and signature.
-//! Source: Bruck et al.: Efficient algorithms for all-to-all communications, IEEE TPDS 1997; without rotations: Träff,
-//! Rougier, Hunold: Implementing a classic, ICS 2014.
+//! Cost: ⌈log_k p⌉ steps of up to k − 1 messages; the block that goes j members further is sent as many times
+//! as j has non-zero digits in base k. Memory: for the messages of one step, twice as many blocks as move in
+//! it (below 2p; about p for k = 2); in place p blocks more. Requirements: all blocks have the same length
+//! and signature. Source: Bruck et al.: Efficient algorithms for all-to-all communications, IEEE TPDS 1997;
+//! without rotations: Träff, Rougier, Hunold: Implementing a classic, ICS 2014.
 
 use crate::algo::data::{Block, Packed, Plain, read, transfer, write};
 use crate::algo::{Posts, Stage, join};
@@ -17,7 +17,8 @@ use crate::pattern::bruck::{Bruck, Hop};
 use crate::pattern::lengths::Lengths;
 use smallvec::SmallVec;
 
-/// Sends block i of `out` to member i, and receives block i of `into` from there. A `radix` below 2 counts as 2.
+/// Sends block i of `out` to member i, and receives block i of `into` from there. A `radix` below 2 counts as
+/// 2.
 pub async fn bruck<E: Endpoint, O: Blocks, I: Blocks>(
     stage: &Stage<'_, E>,
     out: Option<&O>,

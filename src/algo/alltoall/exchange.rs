@@ -1,4 +1,5 @@
-//! What linear and pairwise share: a message to and from every other member, a bounded number of them at a time.
+//! What linear and pairwise share: a message to and from every other member, a bounded number of them at a
+//! time.
 
 use crate::algo::data::{Block, Pool, Staged, transfer};
 use crate::algo::{Pair, Stage, join};
@@ -14,9 +15,9 @@ struct Round<'a, E: Endpoint + 'a> {
     posts: Pair<'a, E>,
 }
 
-/// Exchanges all blocks, with up to `posts` rounds under way at a time. In round i a member sends to the one i further
-/// and receives from the one i before. In place both must be the same member, since a block that arrives takes the
-/// place of the one that leaves: then members meet in pairs ([`tournament`]).
+/// Exchanges all blocks, with up to `posts` rounds under way at a time. In round i a member sends to the one
+/// i further and receives from the one i before. In place both must be the same member, since a block that
+/// arrives takes the place of the one that leaves: then members meet in pairs ([`tournament`]).
 pub async fn exchange<E: Endpoint, O: Blocks, I: Blocks>(
     stage: &Stage<'_, E>,
     out: Option<&O>,
@@ -39,7 +40,8 @@ pub async fn exchange<E: Endpoint, O: Blocks, I: Blocks>(
     }
 }
 
-/// Runs `rounds` of (to, from). In place, what leaves is copied before its place is filled; `pool` holds what leaves.
+/// Runs `rounds` of (to, from). In place, what leaves is copied before its place is filled; `pool` holds what
+/// leaves.
 async fn run<'a, E: Endpoint, O: Blocks, I: Blocks>(
     stage: &Stage<'a, E>,
     out: &O,

@@ -1,7 +1,7 @@
 //! Alltoall within a group: every member has a block for every member.
 //!
-//! `out` is none where the blocks to send lie in the receive buffer, each where the block from the same member will be
-//! (in place); they have the same lengths then.
+//! `out` is none where the blocks to send lie in the receive buffer, each where the block from the same
+//! member will be (in place); they have the same lengths then.
 
 pub mod bruck;
 mod exchange;

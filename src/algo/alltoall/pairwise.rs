@@ -1,11 +1,11 @@
-//! Alltoall, pairwise exchange: in step i a member sends to the one i further and receives from the one i before; in
-//! place, two members exchange.
+//! Alltoall, pairwise exchange: in step i a member sends to the one i further and receives from the one i
+//! before; in place, two members exchange.
 //!
 //! Also for alltoallv and alltoallw: lengths and layouts are those of each block.
 //!
-//! Cost: p − 1 steps and messages per member (in place, with an odd p, p steps: each member rests once), each block
-//! travels once. Memory: one buffer of the longest block that is not direct, on either side; in place a copy of the
-//! longest block.
+//! Cost: p − 1 steps and messages per member (in place, with an odd p, p steps: each member rests once), each
+//! block travels once. Memory: one buffer of the longest block that is not direct, on either side; in place a
+//! copy of the longest block.
 //! Requirements: none.
 //! Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005; the order in place is Kirkman's (1847).
 

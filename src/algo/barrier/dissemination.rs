@@ -1,4 +1,5 @@
-//! Barrier, dissemination: in step i every member signals the one 2^i further and waits for the one 2^i before.
+//! Barrier, dissemination: in step i every member signals the one 2^i further and waits for the one 2^i
+//! before.
 //!
 //! Cost: ⌈log₂ p⌉ steps, as many empty messages per member. Requirements: none.
 //! Source: Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, IJPP 1988.

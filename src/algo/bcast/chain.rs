@@ -1,7 +1,8 @@
 //! Broadcast, chain: every member passes the message to the next one.
 //!
-//! For one message it is the slowest tree there is; for a stream of segments it is the best one, since every member sends
-//! each segment only once: p − 2 steps until the last member has the first segment, then one segment per step.
+//! For one message it is the slowest tree there is; for a stream of segments it is the best one, since every
+//! member sends each segment only once: p − 2 steps until the last member has the first segment, then one
+//! segment per step.
 //!
 //! Cost: p − 1 steps · n units per edge, p − 1 messages. Requirements: none.
 

@@ -1,6 +1,7 @@
 //! Broadcast, flat tree: the root sends to every member.
 //!
-//! Cost: 1 step for the members, p − 1 messages of n units one after the other at the root. Requirements: none.
+//! Cost: 1 step for the members, p − 1 messages of n units one after the other at the root. Requirements:
+//! none.
 
 use crate::algo::{Posts, Stage, join};
 use crate::endpoint::{Endpoint, Result, Span};

@@ -1,10 +1,10 @@
 //! Broadcast, k-nomial tree (k = 2: binomial).
 //!
-//! Every member passes the message on as soon as it has it, to the largest subtree first. Members are counted from the
-//! root, in a circle.
+//! Every member passes the message on as soon as it has it, to the largest subtree first. Members are counted
+//! from the root, in a circle.
 //!
-//! Cost: ⌈log_k p⌉ steps of up to k − 1 messages · n units per edge, p − 1 messages in all. Requirements: none.
-//! Source: Kurnosov 2023 (coll/tcl); the binomial case is folklore.
+//! Cost: ⌈log_k p⌉ steps of up to k − 1 messages · n units per edge, p − 1 messages in all. Requirements:
+//! none. Source: Kurnosov 2023 (coll/tcl); the binomial case is folklore.
 
 use crate::algo::{Posts, Stage, join};
 use crate::endpoint::{Endpoint, Result, Span};

@@ -1,10 +1,11 @@
 //! Broadcast as scatter and allgather.
 //!
-//! The message is cut into p chunks. A binomial tree scatters them (each subtree gets the chunks of its members), then a
-//! ring collects them: in each of p − 1 steps every member passes on the chunk that it got in the step before.
+//! The message is cut into p chunks. A binomial tree scatters them (each subtree gets the chunks of its
+//! members), then a ring collects them: in each of p − 1 steps every member passes on the chunk that it got
+//! in the step before.
 //!
-//! Cost: ⌈log₂ p⌉ + p − 1 steps; every member sends and receives about n units in the ring; 2(p − 1)/p · n units on the
-//! longest path. Requirements: none (chunks may be empty).
+//! Cost: ⌈log₂ p⌉ + p − 1 steps; every member sends and receives about n units in the ring; 2(p − 1)/p · n
+//! units on the longest path. Requirements: none (chunks may be empty).
 //! Source: Van de Geijn; Thakur, Rabenseifner, Gropp, IJHPCA 2005; Kurnosov 2023.
 
 use crate::algo::{Posts, Stage, join};
@@ -27,8 +28,9 @@ pub async fn scatter_allgather<E: Endpoint>(stage: &Stage<'_, E>, root: Member, 
     }
     let sends: Posts<E> = tree.children(me).map(|c| stage.send(absolute(c, root, size), part(c))).collect();
 
-    // Ring allgather. What a member has beyond its own chunk from the scatter, it receives again: the cost of simplicity
-    // is at most n units at a few members, off the longest path. The root has everything and receives nothing.
+    // Ring allgather. What a member has beyond its own chunk from the scatter, it receives again: the cost of
+    // simplicity is at most n units at a few members, off the longest path. The root has everything and
+    // receives nothing.
     let ring = stage.second();
     let next = absolute((me + 1) % size, root, size);
     let previous = absolute((me + size - 1) % size, root, size);

@@ -1,5 +1,5 @@
-//! Lengths that the other side of a message does not know are told in a message of their own: 8 bytes each, little
-//! endian.
+//! Lengths that the other side of a message does not know are told in a message of their own: 8 bytes each,
+//! little endian.
 
 use crate::endpoint::{Endpoint, Result, Span, TempBuffer};
 use smallvec::SmallVec;

@@ -1,9 +1,9 @@
 //! Streams and blocks on their way into messages and out of them.
 //!
-//! Data that lies in memory as one run goes as it is; other data is packed into temporary buffers. What an algorithm
-//! sends is a [`Stream`]: one [`Block`], [`Several`] of them, or a [`Plain`] run. A composition of levels gives an
-//! algorithm blocks that are made of several ranks' blocks ([`Grouped`]), or lie packed in a temporary buffer
-//! ([`Packed`]).
+//! Data that lies in memory as one run goes as it is; other data is packed into temporary buffers. What an
+//! algorithm sends is a [`Stream`]: one [`Block`], [`Several`] of them, or a [`Plain`] run. A composition of
+//! levels gives an algorithm blocks that are made of several ranks' blocks ([`Grouped`]), or lie packed in a
+//! temporary buffer ([`Packed`]).
 
 mod announce;
 mod pool;
@@ -18,7 +18,8 @@ use crate::endpoint::{Blocks, Endpoint, Error, Result, Span, Stream, TempBuffer}
 /// Bytes that are copied at a time from a stream that has to be packed to one that has to be unpacked.
 const PIECE: usize = 64 << 10;
 
-/// A member's data in an operation with a root, where the root has a block per member and the others have their own.
+/// A member's data in an operation with a root, where the root has a block per member and the others have
+/// their own.
 pub enum Role<'a, S, B> {
     /// The root.
     Root {
@@ -54,8 +55,9 @@ pub fn write<E: Endpoint, S: Stream>(ep: &E, stream: &S, at: usize, from: Span) 
     Ok(())
 }
 
-/// Copies a stream over another one of the same length. Needs a buffer of at most 64 KiB. A longer one is an error of the program; unless there is no place for it at all:
-/// then nothing is copied, as Open MPI's own operations do.
+/// Copies a stream over another one of the same length. Needs a buffer of at most 64 KiB. A longer one is an
+/// error of the program; unless there is no place for it at all: then nothing is copied, as Open MPI's own
+/// operations do.
 pub fn transfer<E: Endpoint, S: Stream, T: Stream>(ep: &E, from: &S, to: &T) -> Result<()> {
     match to.len() {
         0 => return Ok(()),
@@ -78,8 +80,8 @@ pub fn transfer<E: Endpoint, S: Stream, T: Stream>(ep: &E, from: &S, to: &T) -> 
     Ok(())
 }
 
-/// Where a message of all of `stream` lies: in the stream itself, else in a new temporary buffer, whose contents are
-/// undefined.
+/// Where a message of all of `stream` lies: in the stream itself, else in a new temporary buffer, whose
+/// contents are undefined.
 pub(super) fn place<'a, E: Endpoint, S: Stream>(ep: &'a E, stream: &S) -> Result<(Span, Option<E::Temp<'a>>)> {
     match stream.direct() {
         Some(data) => Ok((data, None)),

@@ -4,8 +4,8 @@ use super::read;
 use crate::endpoint::{Blocks, Endpoint, Result, Span, Stream, TempBuffer};
 use smallvec::SmallVec;
 
-/// Buffers of a fixed number of units for messages that are not longer. They all have that length because an endpoint
-/// keeps what was given back until the operation ends.
+/// Buffers of a fixed number of units for messages that are not longer. They all have that length because an
+/// endpoint keeps what was given back until the operation ends.
 pub struct Pool<'a, E: Endpoint + 'a> {
     ep: &'a E,
     units: usize,

@@ -91,7 +91,8 @@ pub struct Several<'b, E, B> {
 }
 
 impl<E: Endpoint, B: Blocks> Several<'_, E, B> {
-    /// Calls `each` for the parts that bytes `at..at + len` lie in: the block, where in it, which of the bytes.
+    /// Calls `each` for the parts that bytes `at..at + len` lie in: the block, where in it, which of the
+    /// bytes.
     fn parts(
         &self,
         at: usize,

@@ -1,14 +1,14 @@
 //! Gather, k-nomial tree (k = 2: binomial).
 //!
-//! Members are counted from the root, in a circle; a member collects the blocks of its subtree, which is a run of
-//! members, and sends them on in one message. Where only the root knows all lengths, a member first tells its parent
-//! (unless that is the root) how much will come.
+//! Members are counted from the root, in a circle; a member collects the blocks of its subtree, which is a
+//! run of members, and sends them on in one message. Where only the root knows all lengths, a member first
+//! tells its parent (unless that is the root) how much will come.
 //!
-//! Cost: ⌈log_k p⌉ steps, p − 1 messages; the block of member m travels as many times as its number has non-zero digits
-//! in base k. With announcements: one more message of 8 bytes for each member below the root's children, and as many
-//! steps less one.
-//! Memory: inside the tree the blocks of the subtree; at the root those of the subtrees that are not one run in memory.
-//! Requirements: none; lengths may differ.
+//! Cost: ⌈log_k p⌉ steps, p − 1 messages; the block of member m travels as many times as its number has
+//! non-zero digits in base k. With announcements: one more message of 8 bytes for each member below the
+//! root's children, and as many steps less one.
+//! Memory: inside the tree the blocks of the subtree; at the root those of the subtrees that are not one run
+//! in memory. Requirements: none; lengths may differ.
 //! Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005.
 
 use crate::algo::data::{Members, Plain, Role, Several, announced, contribute, numbers, place, read, transfer};
@@ -19,8 +19,8 @@ use crate::pattern::lengths::Lengths;
 use crate::pattern::{Member, absolute, relative};
 use smallvec::SmallVec;
 
-/// Gathers everybody's data at `root` along the tree of the given radix. `lengths`: those of all blocks, where all
-/// members know them; all or no members give them.
+/// Gathers everybody's data at `root` along the tree of the given radix. `lengths`: those of all blocks,
+/// where all members know them; all or no members give them.
 pub async fn knomial<E: Endpoint, S: Stream, B: Blocks>(
     stage: &Stage<'_, E>,
     root: Member,

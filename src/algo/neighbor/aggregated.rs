@@ -1,14 +1,16 @@
-//! Neighbourhood exchange in bundles: the blocks from one node to another one travel in one message, between leaders ([`Bundles`]); the other
-//! edges have a message each ([`super::direct`]).
+//! Neighbourhood exchange in bundles: the blocks from one node to another one travel in one message, between
+//! leaders ([`Bundles`]); the other edges have a message each ([`super::direct`]).
 //!
-//! All receives are posted before anything is waited for, but for those whose length a leader has to be told first; so nobody waits in a circle.
+//! All receives are posted before anything is waited for, but for those whose length a leader has to be told
+//! first; so nobody waits in a circle.
 //!
-//! Cost: a message between two nodes each way, as long as the blocks between them; within a node a message from each member to the leader and
-//! one from it, for each other node that the member has edges with, but for leaders' own. With different lengths one more to the leader, of 8 bytes
-//! per block. 3 steps, or 4. Memory: at a leader, both bundles, and one of them again for handing out.
-//! Requirements: all members of a node know each other's edges; where `equal` is given, it is the length of all blocks.
-//! Source: Bienz, Gropp, Olson: Node aware sparse matrix-vector multiplication, JPDC 2019; Ghazimirsaeed, Mirsadeghi, Afsahi: An efficient
-//! collaborative communication mechanism for MPI neighborhood collectives, IPDPS 2019.
+//! Cost: a message between two nodes each way, as long as the blocks between them; within a node a message
+//! from each member to the leader and one from it, for each other node that the member has edges with, but
+//! for leaders' own. With different lengths one more to the leader, of 8 bytes per block. 3 steps, or 4.
+//! Memory: at a leader, both bundles, and one of them again for handing out. Requirements: all members of a
+//! node know each other's edges; where `equal` is given, it is the length of all blocks. Source: Bienz,
+//! Gropp, Olson: Node aware sparse matrix-vector multiplication, JPDC 2019; Ghazimirsaeed, Mirsadeghi,
+//! Afsahi: An efficient collaborative communication mechanism for MPI neighborhood collectives, IPDPS 2019.
 
 use super::direct::direct;
 use crate::algo::data::{Block, announced, numbers, read, write};
@@ -25,7 +27,8 @@ const UP: u8 = 3;
 const ACROSS: u8 = 4;
 const DOWN: u8 = 5;
 
-/// Sends the blocks of `out` to the destinations, and receives those of `into` from the sources, with up to `posts` direct messages at a time.
+/// Sends the blocks of `out` to the destinations, and receives those of `into` from the sources, with up to
+/// `posts` direct messages at a time.
 pub async fn aggregated<E: Endpoint, O: Blocks, I: Blocks>(
     stage: &Stage<'_, E>,
     bundles: &Bundles,

@@ -5,10 +5,12 @@ use crate::algo::join;
 use crate::endpoint::{Endpoint, Rank, Result, Span, Tag, TempBuffer};
 use crate::pattern::neighborhood::{Edge, Neighbors};
 
-/// Whether all ranks hang together by edges, in whichever direction; the same on all ranks that do. Ranks only have messages with their
-/// `peers`, at the other ends of their edges: each tells them whom it has heard of, until it has told them of all. Uses one phase.
+/// Whether all ranks hang together by edges, in whichever direction; the same on all ranks that do. Ranks
+/// only have messages with their `peers`, at the other ends of their edges: each tells them whom it has heard
+/// of, until it has told them of all. Uses one phase.
 ///
-/// Cost: as many steps as ranks are apart, at most p · p / 8 bytes along each edge and way; p steps where they do not hang together.
+/// Cost: as many steps as ranks are apart, at most p · p / 8 bytes along each edge and way; p steps where
+/// they do not hang together.
 pub async fn connected<E: Endpoint>(ep: &E, tag: Tag, peers: &[Rank]) -> Result<bool> {
     let size = ep.size() as usize;
     let mut known = vec![0_u8; size.div_ceil(8)];

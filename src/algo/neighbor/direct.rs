@@ -1,15 +1,18 @@
 //! Neighbourhood exchange, direct: a message along each edge, up to `posts` of them at a time each way.
 //!
-//! Both lists of edges are worked off on their own, each by a window that slides when its oldest message is done; in the order of distance that
-//! cannot end in a circle of members that wait for each other. Blocks that a member sends to itself are copied.
+//! Both lists of edges are worked off on their own, each by a window that slides when its oldest message is
+//! done; in the order of distance that cannot end in a circle of members that wait for each other. Blocks
+//! that a member sends to itself are copied.
 //!
-//! Where no list is longer than `posts` and no block needs a buffer, there is nothing to slide: all receives are posted, then all sends, and all are
-//! waited for.
+//! Where no list is longer than `posts` and no block needs a buffer, there is nothing to slide: all receives
+//! are posted, then all sends, and all are waited for.
 //!
-//! Where they are `acknowledged`, a message is done for its sender when the receiver says so: a member that only sends does not run ahead then.
+//! Where they are `acknowledged`, a message is done for its sender when the receiver says so: a member that
+//! only sends does not run ahead then.
 //!
-//! Cost: a message per edge whose block is not empty, each block travels once; 1 step where no list is longer than `posts`. Memory: on either side
-//! `posts` buffers of the longest block that is not direct. Requirements: both ends of an edge know its length.
+//! Cost: a message per edge whose block is not empty, each block travels once; 1 step where no list is longer
+//! than `posts`. Memory: on either side `posts` buffers of the longest block that is not direct.
+//! Requirements: both ends of an edge know its length.
 
 use crate::algo::data::{Block, Pool, Staged, transfer};
 use crate::algo::{Stage, both, join};
@@ -19,7 +22,8 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::pin::pin;
 
-/// Sends the blocks of `out` to the destinations, and receives those of `into` from the sources. Uses two phases where it is `acknowledged`.
+/// Sends the blocks of `out` to the destinations, and receives those of `into` from the sources. Uses two
+/// phases where it is `acknowledged`.
 pub async fn direct<E: Endpoint, O: Blocks, I: Blocks>(
     stage: &Stage<'_, E>,
     neighbors: &Neighbors,
@@ -36,7 +40,8 @@ pub async fn direct<E: Endpoint, O: Blocks, I: Blocks>(
     both(pin!(receives), pin!(send(stage, &neighbors.destinations, out, posts, acknowledged, meanwhile))).await
 }
 
-/// As [`direct`], where there is nothing to slide. `None`, and nothing has happened, where a list is longer than `posts`, or a block needs a buffer.
+/// As [`direct`], where there is nothing to slide. `None`, and nothing has happened, where a list is longer
+/// than `posts`, or a block needs a buffer.
 pub async fn at_once<E: Endpoint, O: Blocks, I: Blocks>(
     stage: &Stage<'_, E>,
     neighbors: &Neighbors,

@@ -1,5 +1,6 @@
-//! Neighbourhood operations: every member sends a block to each of its destinations and receives one from each of its sources
-//! ([`Neighbors`](crate::pattern::neighborhood::Neighbors)). Block i of `out` goes to destination i, block i of `into` comes from source i.
+//! Neighbourhood operations: every member sends a block to each of its destinations and receives one from
+//! each of its sources ([`Neighbors`](crate::pattern::neighborhood::Neighbors)). Block i of `out` goes to
+//! destination i, block i of `into` comes from source i.
 
 pub mod aggregated;
 pub mod agreement;

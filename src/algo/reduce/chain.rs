@@ -1,9 +1,10 @@
 //! Reduction, chain: values run along the members to the root, which combines what comes from either side.
 //!
-//! For a stream of segments it is the best tree: every member sends and receives each segment once (the root receives
-//! twice when it is not at an end).
+//! For a stream of segments it is the best tree: every member sends and receives each segment once (the root
+//! receives twice when it is not at an end).
 //!
-//! Cost: up to p − 1 steps · n units and n combinations each, p − 1 messages. Requirements: none; order is kept.
+//! Cost: up to p − 1 steps · n units and n combinations each, p − 1 messages. Requirements: none; order is
+//! kept.
 
 use super::{Value, Work};
 use crate::algo::Stage;

@@ -2,7 +2,8 @@
 //!
 //! The root keeps two receives posted, so memory does not grow with the group.
 //!
-//! Cost: p − 1 messages · n units, and (p − 1) · n combinations, all at the root. Requirements: none; order is kept.
+//! Cost: p − 1 messages · n units, and (p − 1) · n combinations, all at the root. Requirements: none; order
+//! is kept.
 
 use super::{Value, Work};
 use crate::algo::Stage;

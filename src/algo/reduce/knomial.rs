@@ -1,11 +1,12 @@
 //! Reduction, k-nomial tree in rank order, with any root.
 //!
-//! Blocks of consecutive members are merged, k at a time ([`crate::pattern::blocks`]): a block's owner receives the values
-//! of the other sub-blocks and folds them from left to right. The root owns every block it is in, so it needs no extra
-//! hop, and the expression that is computed is a function of p and k only.
+//! Blocks of consecutive members are merged, k at a time ([`crate::pattern::blocks`]): a block's owner
+//! receives the values of the other sub-blocks and folds them from left to right. The root owns every block
+//! it is in, so it needs no extra hop, and the expression that is computed is a function of p and k only.
 //!
-//! Cost: ⌈log_k p⌉ steps of up to k − 1 messages · n units and as many combinations. Requirements: none; order is kept.
-//! Source: Kurnosov 2023 (coll/tcl) for the k-nomial reduction; moving the owner instead of the result is ours.
+//! Cost: ⌈log_k p⌉ steps of up to k − 1 messages · n units and as many combinations. Requirements: none;
+//! order is kept. Source: Kurnosov 2023 (coll/tcl) for the k-nomial reduction; moving the owner instead of
+//! the result is ours.
 
 use super::{Value, Work};
 use crate::algo::Stage;

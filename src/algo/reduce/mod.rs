@@ -1,5 +1,5 @@
-//! Reduction within a group: member `root` gets the combination of all members' values, in the order of the members
-//! (but for [`reduce_scatter_gather`], which needs a commutative operation).
+//! Reduction within a group: member `root` gets the combination of all members' values, in the order of the
+//! members (but for [`reduce_scatter_gather`], which needs a commutative operation).
 
 pub mod chain;
 pub mod flat;

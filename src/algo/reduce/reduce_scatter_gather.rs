@@ -1,11 +1,11 @@
 //! Reduction as reduce-scatter and gather (Rabenseifner).
 //!
-//! Members are counted from the root. Extras hand their value to their proxies; the 2^q players halve the vector q times,
-//! each time sending one half to a partner and combining the other ([`halving`]); then a binomial tree
-//! gathers the chunks at the root.
+//! Members are counted from the root. Extras hand their value to their proxies; the 2^q players halve the
+//! vector q times, each time sending one half to a partner and combining the other ([`halving`]); then a
+//! binomial tree gathers the chunks at the root.
 //!
-//! Cost: 2 ⌊log₂ p⌋ (+ 1) steps, about 2 n units and n combinations per member. Requirements: a commutative operation.
-//! Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004.
+//! Cost: 2 ⌊log₂ p⌋ (+ 1) steps, about 2 n units and n combinations per member. Requirements: a commutative
+//! operation. Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004.
 
 use super::{Value, Work};
 use crate::algo::Stage;
@@ -56,8 +56,8 @@ pub async fn reduce_scatter_gather<'a, E: Endpoint>(
     Ok(Some(sum))
 }
 
-/// Reduce-scatter by recursive halving among `players` members (a power of two): the returned buffer holds, at chunk
-/// `id`, the combination of all players' chunk `id`; the rest of it is undefined.
+/// Reduce-scatter by recursive halving among `players` members (a power of two): the returned buffer holds,
+/// at chunk `id`, the combination of all players' chunk `id`; the rest of it is undefined.
 pub async fn halving<'a, E: Endpoint>(
     stage: &Stage<'a, E>,
     id: usize,

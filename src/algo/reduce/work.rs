@@ -24,8 +24,8 @@ impl Value {
     }
 }
 
-/// The memory of one reduction of `units` units: temporary buffers, made when first needed, and the place where the
-/// result is wanted, which serves as one of them until then.
+/// The memory of one reduction of `units` units: temporary buffers, made when first needed, and the place
+/// where the result is wanted, which serves as one of them until then.
 pub struct Work<'a, E: Endpoint + 'a> {
     ep: &'a E,
     units: usize,
@@ -49,8 +49,8 @@ impl<'a, E: Endpoint> Work<'a, E> {
         self.commutative
     }
 
-    /// A buffer of `units` units with undefined contents; the target, if that is free and `last` says that the
-    /// result may lie there.
+    /// A buffer of `units` units with undefined contents; the target, if that is free and `last` says that
+    /// the result may lie there.
     pub fn take(&mut self, last: bool) -> Result<Span> {
         if last
             && let Some(target) = self.target

@@ -1,8 +1,9 @@
-//! Reduce-scatter within a group: the members' vectors are combined, and each member gets its block of the result.
+//! Reduce-scatter within a group: the members' vectors are combined, and each member gets its block of the
+//! result.
 //!
-//! Units are elements. `mine` is the whole vector and is not written, `lengths` are those of the blocks and the same on
-//! all members, `target` is where the member's own block is wanted. In place, `target` lies at the beginning of `mine`:
-//! then it is written when nothing else is needed of `mine`.
+//! Units are elements. `mine` is the whole vector and is not written, `lengths` are those of the blocks and
+//! the same on all members, `target` is where the member's own block is wanted. In place, `target` lies at
+//! the beginning of `mine`: then it is written when nothing else is needed of `mine`.
 
 pub mod pairwise;
 pub mod recursive_halving;

@@ -1,11 +1,12 @@
-//! Reduce-scatter, pairwise exchange, in rank order: in step i a member gets its block from the member i further, and
-//! sends the member i before that one's.
+//! Reduce-scatter, pairwise exchange, in rank order: in step i a member gets its block from the member i
+//! further, and sends the member i before that one's.
 //!
-//! What comes from the members above is appended to the own value; what comes from those below is combined on its own,
-//! in their order, and put before it at the end. So each block is combined at its owner, and no operands are exchanged.
+//! What comes from the members above is appended to the own value; what comes from those below is combined on
+//! its own, in their order, and put before it at the end. So each block is combined at its owner, and no
+//! operands are exchanged.
 //!
-//! Cost: p − 1 steps and messages per member; every member sends all blocks but its own, and combines its own p − 1
-//! times.
+//! Cost: p − 1 steps and messages per member; every member sends all blocks but its own, and combines its own
+//! p − 1 times.
 //! Memory: up to five times the own block. Requirements: none; order is kept.
 //! Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005; the two sides are ours.
 

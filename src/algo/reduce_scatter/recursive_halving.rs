@@ -1,12 +1,12 @@
-//! Reduce-scatter, recursive halving: players ([`crate::pattern::pof2`]) halve the range of blocks that they work on,
-//! each time sending one half to a partner and combining the other.
+//! Reduce-scatter, recursive halving: players ([`crate::pattern::pof2`]) halve the range of blocks that they
+//! work on, each time sending one half to a partner and combining the other.
 //!
 //! Extras hand their vector to their proxies first, and get their block at the end.
 //!
-//! Cost: ⌊log₂ p⌋ (+ 2) steps; per player one message a step, and all units but those of its own blocks, sent and
-//! combined; per extra its vector and its block. Memory: three quarters of the vector, and a proxy a whole vector more,
-//! with equal blocks; with others, up to two vectors and a proxy three. Requirements: a commutative operation.
-//! Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005.
+//! Cost: ⌊log₂ p⌋ (+ 2) steps; per player one message a step, and all units but those of its own blocks, sent
+//! and combined; per extra its vector and its block. Memory: three quarters of the vector, and a proxy a
+//! whole vector more, with equal blocks; with others, up to two vectors and a proxy three. Requirements: a
+//! commutative operation. Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005.
 
 use super::settle;
 use crate::algo::{Stage, join};

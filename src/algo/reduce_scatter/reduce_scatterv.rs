@@ -1,8 +1,8 @@
 //! Reduce-scatter as a reduction to member 0 and a scatter, both along k-nomial trees, in rank order.
 //!
-//! Cost: 2 ⌈log_k p⌉ steps, 2 (p − 1) messages; the whole vector p − 1 times on the way up, and a block as often on the
-//! way down as its member's number has non-zero digits in base k. Memory: the vector, up to k times at an inner member.
-//! Requirements: none; order is kept.
+//! Cost: 2 ⌈log_k p⌉ steps, 2 (p − 1) messages; the whole vector p − 1 times on the way up, and a block as
+//! often on the way down as its member's number has non-zero digits in base k. Memory: the vector, up to k
+//! times at an inner member. Requirements: none; order is kept.
 //! Source: MPI's definition of the operation; for short vectors, where pairwise takes p − 1 steps.
 
 use super::settle;

@@ -1,10 +1,11 @@
-//! Reduce-scatter, ring: the partial result of every block goes once round, from the member after its owner to the
-//! owner.
+//! Reduce-scatter, ring: the partial result of every block goes once round, from the member after its owner
+//! to the owner.
 //!
-//! In step s a member passes on block me − s − 1 and combines block me − s − 2, which comes from the previous member.
+//! In step s a member passes on block me − s − 1 and combines block me − s − 2, which comes from the previous
+//! member.
 //!
-//! Cost: p − 1 steps and messages per member, between neighbours only; every member sends and combines all blocks but
-//! one.
+//! Cost: p − 1 steps and messages per member, between neighbours only; every member sends and combines all
+//! blocks but one.
 //! Memory: two buffers of the longest block. Requirements: a commutative operation.
 //! Source: Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009.
 

@@ -1,5 +1,5 @@
-//! Scan, linear: every member waits for what the members below have in all, and tells the next one what that and its
-//! own value make.
+//! Scan, linear: every member waits for what the members below have in all, and tells the next one what that
+//! and its own value make.
 //!
 //! For one vector it is slow; for a stream of segments every member sends and receives each only once.
 //!

@@ -1,7 +1,8 @@
-//! Scan and exscan within a group: member i gets the combination of the values of members 0..=i, or of 0..i, always in
-//! that order.
+//! Scan and exscan within a group: member i gets the combination of the values of members 0..=i, or of 0..i,
+//! always in that order.
 //!
-//! Units are elements. In place, `target` is `mine`. An exclusive scan leaves the target of member 0 as it is.
+//! Units are elements. In place, `target` is `mine`. An exclusive scan leaves the target of member 0 as it
+//! is.
 
 pub mod linear;
 pub mod recursive_doubling;

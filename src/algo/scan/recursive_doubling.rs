@@ -1,11 +1,12 @@
-//! Scan, recursive doubling: at distance d = 1, 2, 4, … partners exchange the totals of their blocks of d members.
+//! Scan, recursive doubling: at distance d = 1, 2, 4, … partners exchange the totals of their blocks of d
+//! members.
 //!
-//! The upper partner puts the lower block's total before its result; both put the totals together, lower block first. A
-//! total that no member further up will need is not made: the lower partner is told nothing when its block of 2d is the
-//! last one.
+//! The upper partner puts the lower block's total before its result; both put the totals together, lower
+//! block first. A total that no member further up will need is not made: the lower partner is told nothing
+//! when its block of 2d is the last one.
 //!
-//! Cost: ⌈log₂ p⌉ steps · n units; one message up for each pair of partners, and one down unless theirs is the last
-//! block; up to 2 ⌈log₂ p⌉ combinations per member. Memory: up to three vectors.
+//! Cost: ⌈log₂ p⌉ steps · n units; one message up for each pair of partners, and one down unless theirs is
+//! the last block; up to 2 ⌈log₂ p⌉ combinations per member. Memory: up to three vectors.
 //! Requirements: none, any number of members; order is kept.
 //! Source: Hillis, Steele: Data parallel algorithms, CACM 1986; with exchanged totals as in MPICH.
 
@@ -25,7 +26,8 @@ pub async fn recursive_doubling<E: Endpoint>(stage: &Stage<'_, E>, kind: Scan, m
     if started && mine.ptr() != target.ptr() {
         ep.copy(mine, target);
     }
-    // In place this is the target too, but whenever that is written, the total has moved away or is needed no more.
+    // In place this is the target too, but whenever that is written, the total has moved away or is needed no
+    // more.
     let mut total = Value::borrowed(mine);
     let mut distance = 1;
     while distance < size {

@@ -1,13 +1,13 @@
-//! Scan, up and down a k-nomial tree: on the way up every member learns what its subtree has in all, on the way down what all
-//! members before its subtree have.
+//! Scan, up and down a k-nomial tree: on the way up every member learns what its subtree has in all, on the
+//! way down what all members before its subtree have.
 //!
-//! Two functions, since in a composition of levels other groups come between: [`rise`], in which the first member gets the total,
-//! and [`sink`], in which it may bring what comes before the whole group.
+//! Two functions, since in a composition of levels other groups come between: [`rise`], in which the first
+//! member gets the total, and [`sink`], in which it may bring what comes before the whole group.
 //!
-//! Cost: each way ⌈log_k p⌉ steps · n units, p − 1 messages; p − 1 combinations up, at most as many down. Memory: a vector
-//! for each child, and two. Requirements: none; order is kept.
-//! Source: Blelloch: Prefix sums and their applications, CMU-CS-90-190; on k-nomial trees: Sanders, Träff: Parallel prefix (scan)
-//! algorithms for MPI, EuroPVM/MPI 2006.
+//! Cost: each way ⌈log_k p⌉ steps · n units, p − 1 messages; p − 1 combinations up, at most as many down.
+//! Memory: a vector for each child, and two. Requirements: none; order is kept.
+//! Source: Blelloch: Prefix sums and their applications, CMU-CS-90-190; on k-nomial trees: Sanders, Träff:
+//! Parallel prefix (scan) algorithms for MPI, EuroPVM/MPI 2006.
 
 use crate::algo::reduce::{Value, Work};
 use crate::algo::{Posts, Stage, join};
@@ -21,7 +21,8 @@ pub struct Risen {
     before: SmallVec<[(Member, Value); 4]>,
 }
 
-/// The way up: the first member gets the combination of all members' `mine`. What it gives back is for [`sink`]; it uses memory of `work`.
+/// The way up: the first member gets the combination of all members' `mine`. What it gives back is for
+/// [`sink`]; it uses memory of `work`.
 pub async fn rise<'a, E: Endpoint>(
     stage: &Stage<'a, E>,
     mine: Value,
@@ -50,8 +51,8 @@ pub async fn rise<'a, E: Endpoint>(
     Ok((None, Risen { before }))
 }
 
-/// The way down: gives back what comes before the caller. `first`: of the first member, what comes before the group, if anything.
-/// The values that were given to [`rise`] are as they were, where they are not owned.
+/// The way down: gives back what comes before the caller. `first`: of the first member, what comes before the
+/// group, if anything. The values that were given to [`rise`] are as they were, where they are not owned.
 pub async fn sink<'a, E: Endpoint>(
     stage: &Stage<'a, E>,
     risen: Risen,

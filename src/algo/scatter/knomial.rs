@@ -1,14 +1,14 @@
 //! Scatter, k-nomial tree (k = 2: binomial).
 //!
-//! Members are counted from the root, in a circle; a member gets the blocks of its subtree, which is a run of members,
-//! in one message, keeps the first and sends the others on. Where only the root knows all lengths, a parent first tells
-//! each child that has children the lengths of the blocks below it.
+//! Members are counted from the root, in a circle; a member gets the blocks of its subtree, which is a run of
+//! members, in one message, keeps the first and sends the others on. Where only the root knows all lengths, a
+//! parent first tells each child that has children the lengths of the blocks below it.
 //!
-//! Cost: ⌈log_k p⌉ steps, p − 1 messages; the block of member m travels as many times as its number has non-zero digits
-//! in base k. With announcements: one more message for each member with children but the root, of 8 bytes per member
-//! below it.
-//! Memory: inside the tree the blocks of the subtree; at the root those of the subtrees that are not one run in memory.
-//! Requirements: none; lengths may differ.
+//! Cost: ⌈log_k p⌉ steps, p − 1 messages; the block of member m travels as many times as its number has
+//! non-zero digits in base k. With announcements: one more message for each member with children but the
+//! root, of 8 bytes per member below it.
+//! Memory: inside the tree the blocks of the subtree; at the root those of the subtrees that are not one run
+//! in memory. Requirements: none; lengths may differ.
 //! Source: Thakur, Rabenseifner, Gropp, IJHPCA 2005.
 
 use crate::algo::data::{Block, Members, Plain, Role, Several, announced, numbers, place, transfer, write};
@@ -19,8 +19,8 @@ use crate::pattern::lengths::Lengths;
 use crate::pattern::{Member, absolute, relative};
 use smallvec::SmallVec;
 
-/// Scatters the blocks of `root` along the tree of the given radix. `lengths`: those of all blocks, where all members
-/// know them; all or no members give them.
+/// Scatters the blocks of `root` along the tree of the given radix. `lengths`: those of all blocks, where all
+/// members know them; all or no members give them.
 pub async fn knomial<E: Endpoint, S: Stream, B: Blocks>(
     stage: &Stage<'_, E>,
     root: Member,

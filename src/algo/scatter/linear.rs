@@ -1,11 +1,11 @@
 //! Scatter, linear: the root sends every member its block.
 //!
-//! The root keeps up to `posts` sends posted, in the order of the members, so the buffers for blocks that must be
-//! packed do not grow with the group.
+//! The root keeps up to `posts` sends posted, in the order of the members, so the buffers for blocks that
+//! must be packed do not grow with the group.
 //!
 //! Cost: 1 step for the members, p − 1 messages one after the other at the root; every block travels once.
-//! Memory: at the root `posts` buffers of the longest block that is not direct; elsewhere one of the own block, if it
-//! is not direct.
+//! Memory: at the root `posts` buffers of the longest block that is not direct; elsewhere one of the own
+//! block, if it is not direct.
 //! Requirements: none; lengths may differ, and nobody but the root needs those of others.
 
 use crate::algo::data::{Block, Pool, Role, Staged, transfer};

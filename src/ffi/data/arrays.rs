@@ -17,7 +17,8 @@ impl<T: Copy> Array<T> {
     pub fn all(&self) -> &[T] {
         match self {
             Array::Borrowed(_, 0) => &[],
-            // SAFETY: the user's array lasts as long as the call, and nothing that borrows it outlives that (`Side::own`).
+            // SAFETY: the user's array lasts as long as the call, and nothing that borrows it outlives that
+            // (`Side::own`).
             Array::Borrowed(start, len) => unsafe { std::slice::from_raw_parts(*start, *len) },
             Array::Owned(copy) => copy,
         }

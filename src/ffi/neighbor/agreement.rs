@@ -1,5 +1,5 @@
-//! What ranks find out together ([`crate::algo::neighbor::agreement`]): at the first operation that asks, with tags of their own, so that it does not
-//! matter in which operation the others are met.
+//! What ranks find out together ([`crate::algo::neighbor::agreement`]): at the first operation that asks,
+//! with tags of their own, so that it does not matter in which operation the others are met.
 
 use crate::algo::neighbor::agreement;
 use crate::endpoint::{Error, Rank, Result, Tag};

@@ -40,8 +40,9 @@ fn is_same(kind: Kind) -> bool {
     matches!(kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv)
 }
 
-/// Bytes of each block, where both ends of every edge are sure to find the same: on grids, whose edges go both ways, and where every rank has some, so that
-/// with the larger one of what a rank sends and what it receives it does not matter if the two differ. The same on all ranks.
+/// Bytes of each block, where both ends of every edge are sure to find the same: on grids, whose edges go
+/// both ways, and where every rank has some, so that with the larger one of what a rank sends and what it
+/// receives it does not matter if the two differ. The same on all ranks.
 pub fn block(kind: Kind, around: Option<&Neighborhood>, sides: [&Option<Side>; 2]) -> Option<usize> {
     let len = |side: &Side| side.dtype().bytes(side.count());
     (has_equal_blocks(kind) && around?.is_grid()).then(|| sides.into_iter().flatten().map(len).max().unwrap_or(0))
@@ -52,9 +53,10 @@ pub fn has_equal_blocks(kind: Kind) -> bool {
     matches!(kind, Kind::NeighborAllgather | Kind::NeighborAlltoall)
 }
 
-/// Whether all ranks are sure to make a blocking call that this one makes. Open MPI's bindings return from Neighbor_allgather and Neighbor_alltoall at
-/// once at ranks that describe no data: that all have the same amount follows from the edges, as far as ranks hang together by them. The same on all
-/// ranks that make the call; the first time, it takes messages.
+/// Whether all ranks are sure to make a blocking call that this one makes. Open MPI's bindings return from
+/// Neighbor_allgather and Neighbor_alltoall at once at ranks that describe no data: that all have the same
+/// amount follows from the edges, as far as ranks hang together by them. The same on all ranks that make the
+/// call; the first time, it takes messages.
 pub fn is_made_by_all(comm: &Comm, kind: Kind) -> std::result::Result<bool, i32> {
     if !has_equal_blocks(kind) {
         return Ok(true);
@@ -83,8 +85,9 @@ pub async fn within_node(turn: Turn<'_>, comm: &Comm, call: &Call, zero_copy: &T
     }
 }
 
-/// Runs a neighbourhood operation: along the edges within the `node` through its shared memory, where it has some; along the others by the algorithm that
-/// the parameters, or the facts, say. `acknowledged`: so that no rank runs ahead.
+/// Runs a neighbourhood operation: along the edges within the `node` through its shared memory, where it has
+/// some; along the others by the algorithm that the parameters, or the facts, say. `acknowledged`: so that no
+/// rank runs ahead.
 pub async fn run(
     ep: &HostEndpoint,
     comm: &Comm,

@@ -1,6 +1,6 @@
-//! Blocking calls along edges, on plain data, whose messages all go at once: in as little code and memory as they need, where the way of all calls has
-//! room for all other ways. What comes after a pause, or while processes take turns on a core, finds nothing of that in the caches
-//! (docs/measurements.md).
+//! Blocking calls along edges, on plain data, whose messages all go at once: in as little code and memory as
+//! they need, where the way of all calls has room for all other ways. What comes after a pause, or while
+//! processes take turns on a core, finds nothing of that in the caches (docs/measurements.md).
 //!
 //! Other ranks may come to the same operation by the way of all calls: the messages are the same.
 
@@ -57,7 +57,8 @@ unsafe fn along_edges(comm: &Comm, kind: Kind, call: &cr_call) -> Option<i32> {
     exchange(comm, kind, around, out.each, &out, &into)
 }
 
-/// Sends the blocks of `out`, of which each is `len` bytes long where all are of one length, and receives those of `into`.
+/// Sends the blocks of `out`, of which each is `len` bytes long where all are of one length, and receives
+/// those of `into`.
 #[inline(always)]
 fn exchange<O: Blocks>(
     comm: &Comm,

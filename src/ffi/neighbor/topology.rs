@@ -22,7 +22,8 @@ pub struct Neighborhood {
     /// Blocks of a send buffer and of a receive buffer: those for neighbours beyond a border too.
     degrees: (usize, usize),
     within: OnceLock<Within>,
-    /// For blocks that travel together: each along its edge, and one for all edges; with the edges within the node, and without them.
+    /// For blocks that travel together: each along its edge, and one for all edges; with the edges within the
+    /// node, and without them.
     bundles: [OnceLock<Among<Bundles>>; 4],
     connected: Agreed<bool>,
     /// The neighbourhoods of the ranks of the node.
@@ -109,8 +110,8 @@ impl Neighborhood {
         self.degrees
     }
 
-    /// Whether a rank may have neighbours that it sends to and that do not send to it, and does not know the edges of others. The same on
-    /// all ranks.
+    /// Whether a rank may have neighbours that it sends to and that do not send to it, and does not know the
+    /// edges of others. The same on all ranks.
     pub fn is_directed(&self) -> bool {
         self.topology.0.kind == glue::CR_DIST_GRAPH as i32
     }
@@ -166,8 +167,8 @@ impl Neighborhood {
         if self.is_grid() { Some(true) } else { self.connected.known().copied() }
     }
 
-    /// Whether all ranks hang together by edges. The same on all ranks that do; to be asked for when these call a blocking operation that all of them
-    /// call.
+    /// Whether all ranks hang together by edges. The same on all ranks that do; to be asked for when these
+    /// call a blocking operation that all of them call.
     pub async fn is_connected(&self, comm: &Comm) -> Result<bool> {
         if let Some(known) = self.known_connected() {
             return Ok(known);
@@ -185,8 +186,8 @@ impl Neighborhood {
         self.connected.get(find).await.copied()
     }
 
-    /// Who hands what to whom where blocks travel together; `same`: one block for all edges; `shared`: those within the node do not count. All ranks of
-    /// the node must ask.
+    /// Who hands what to whom where blocks travel together; `same`: one block for all edges; `shared`: those
+    /// within the node do not count. All ranks of the node must ask.
     pub async fn bundles(&self, comm: &Comm, same: bool, shared: bool) -> Result<&Among<Bundles>> {
         let cell = &self.bundles[2 * usize::from(same) + usize::from(shared)];
         if let Some(known) = cell.get() {

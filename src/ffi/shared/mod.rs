@@ -1,7 +1,8 @@
 //! Operations through the shared memory of a communicator's team.
 //!
-//! Whether an operation goes this way is decided by what all ranks know: the communicator, the operation, the parameters, and whether there
-//! is a team. Ranks may well come by different doors: [`quick`] serves calls on plain data, [`run`] all others.
+//! Whether an operation goes this way is decided by what all ranks know: the communicator, the operation, the
+//! parameters, and whether there is a team. Ranks may well come by different doors: [`quick`] serves calls on
+//! plain data, [`run`] all others.
 
 mod moves;
 mod plain;
@@ -66,15 +67,17 @@ impl Combine for Elements {
     }
 }
 
-/// Whether a call may go through shared memory: all of it, or what happens within the nodes. The same on all ranks.
+/// Whether a call may go through shared memory: all of it, or what happens within the nodes. The same on all
+/// ranks.
 pub fn is_eligible(call: &Call) -> bool {
-    // A user-defined operation may see other datatypes on other ranks; and elements with gaps (those of MPI_MAXLOC) cannot be copied as
-    // they are, since what lies in the gaps of the user's buffer must stay.
+    // A user-defined operation may see other datatypes on other ranks; and elements with gaps (those of
+    // MPI_MAXLOC) cannot be copied as they are, since what lies in the gaps of the user's buffer must stay.
     let simple = call.op.is_null() || (call.intrinsic && call.units().info.tiles != 0);
     simple && call.by_all && call.decision.shares
 }
 
-/// The part of an eligible call's operation that happens on this node, which is one of several; it lasts until the operation ends.
+/// The part of an eligible call's operation that happens on this node, which is one of several; it lasts
+/// until the operation ends.
 pub struct Part<'c> {
     team: &'c Team,
     slot: usize,
@@ -97,7 +100,8 @@ impl Part<'_> {
     }
 }
 
-/// The part of an eligible call on this node, where there is shared memory for it: on all ranks of the node or none.
+/// The part of an eligible call on this node, where there is shared memory for it: on all ranks of the node
+/// or none.
 pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Part<'c>>> {
     let turn = match slot {
         Slot::Nonblocking { number, .. } => Some(comm.team.turn(number).await),
@@ -165,8 +169,9 @@ async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn
     Ok(turn)
 }
 
-/// Whether a call may move more than lines hold. `len`: bytes of a block where each rank has one of the same length, else of all data; `None` where not all
-/// ranks know. By whatever door a rank comes to a call, this is what it asks: the same on all ranks.
+/// Whether a call may move more than lines hold. `len`: bytes of a block where each rank has one of the same
+/// length, else of all data; `None` where not all ranks know. By whatever door a rank comes to a call, this
+/// is what it asks: the same on all ranks.
 #[inline(always)]
 fn needs_queue(kind: Kind, len: Option<usize>, team: &Team) -> bool {
     match kind {

@@ -16,7 +16,8 @@ pub struct PlainBlocks {
     displs: *const cr_displ,
 }
 
-// SAFETY: addresses of the user's buffer and arrays; accesses follow the rules of the operation that owns them for its duration.
+// SAFETY: addresses of the user's buffer and arrays; accesses follow the rules of the operation that owns
+// them for its duration.
 unsafe impl Sync for PlainBlocks {}
 // SAFETY: as above.
 unsafe impl Send for PlainBlocks {}
@@ -25,7 +26,8 @@ impl PlainBlocks {
     /// An element of one of the user's arrays.
     #[inline(always)]
     pub(super) fn entry(array: *const i32, member: usize) -> isize {
-        // SAFETY: the array of a significant side has an element for each member, and lasts as long as the call.
+        // SAFETY: the array of a significant side has an element for each member, and lasts as long as the
+        // call.
         unsafe { *array.add(member) as isize }
     }
 }
@@ -71,7 +73,8 @@ impl Blocks for PlainBlocks {
     }
 }
 
-/// Blocks of equal length, one after the other. Of a type of their own: a short call asks for each block several times where it is.
+/// Blocks of equal length, one after the other. Of a type of their own: a short call asks for each block
+/// several times where it is.
 pub struct EqualBlocks {
     buffer: *mut u8,
     /// Bytes of each.
@@ -162,7 +165,8 @@ pub unsafe fn stream(side: &cr_side) -> Option<Span> {
     bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
 }
 
-/// The blocks of a side; `None` where they are not plain, where arrays are not of ints, and, where they are equal, without any element.
+/// The blocks of a side; `None` where they are not plain, where arrays are not of ints, and, where they are
+/// equal, without any element.
 ///
 /// # Safety
 /// As for [`stream`].

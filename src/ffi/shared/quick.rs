@@ -1,5 +1,6 @@
-//! Calls on plain data, blocking and nonblocking ones. What they do is one future of the operation alone, on the caller's stack or in one piece of memory,
-//! instead of one within the other for each branch that a call may take; or, of some short ones that block, a plain function.
+//! Calls on plain data, blocking and nonblocking ones. What they do is one future of the operation alone, on
+//! the caller's stack or in one piece of memory, instead of one within the other for each branch that a call
+//! may take; or, of some short ones that block, a plain function.
 
 mod blocking_only;
 mod go;
@@ -30,7 +31,8 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 
-/// A door that calls on plain data come by, of a communicator with a team: of blocking ones, each [`Kind`] has its own; nonblocking ones share one ([`ANY`]).
+/// A door that calls on plain data come by, of a communicator with a team: of blocking ones, each [`Kind`]
+/// has its own; nonblocking ones share one ([`ANY`]).
 #[derive(Clone, Copy)]
 pub struct At<'c, const BLOCKING: bool, const DOOR: i32> {
     comm: &'c Arc<Comm>,
@@ -43,7 +45,8 @@ pub struct At<'c, const BLOCKING: bool, const DOOR: i32> {
 /// The door of all nonblocking calls.
 const ANY: i32 = -1;
 
-/// The door for blocking calls on plain data, by which they are done without looking at more than they must. `None`: by the way of all calls, please.
+/// The door for blocking calls on plain data, by which they are done without looking at more than they must.
+/// `None`: by the way of all calls, please.
 #[inline(always)]
 pub fn at<const DOOR: i32>(comm: &Arc<Comm>, kind: Kind) -> Option<At<'_, true, DOOR>> {
     let team = comm.quick(kind as i32)?;
@@ -51,8 +54,8 @@ pub fn at<const DOOR: i32>(comm: &Arc<Comm>, kind: Kind) -> Option<At<'_, true, 
     Some(At { comm, team, kind, request: ptr::null_mut() })
 }
 
-/// Starts a nonblocking call likewise; stores its request. Those of vector forms, whose arrays would have to be copied, and of the other reductions go
-/// by the way of all calls.
+/// Starts a nonblocking call likewise; stores its request. Those of vector forms, whose arrays would have to
+/// be copied, and of the other reductions go by the way of all calls.
 ///
 /// # Safety
 /// As for [`engine::start`](crate::ffi::engine::start).
@@ -100,7 +103,8 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     /// Does a blocking operation.
     #[inline(always)]
     fn finish(self, operation: impl Future<Output = Result<()>>) -> Option<i32> {
-        // SAFETY: those of `op` are async blocks, or functions that only await such, and wait as the turn says.
+        // SAFETY: those of `op` are async blocks, or functions that only await such, and wait as the turn
+        // says.
         self.end(unsafe { blocking::finish(operation, self.team) })
     }
 
@@ -115,13 +119,14 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     fn begin(self, len: usize, operation: impl AsyncFnOnce(Turn<'_>) -> Result<()> + Send + 'static) -> Option<i32> {
         let queue = self.needs_queue(len);
         let number = self.comm.team.number_for(|slot| self.team.is_open(slot, 0, queue))?;
-        // SAFETY: it may be written by the promise of `start`'s caller. Operations hold numbers and addresses of the user's buffers across their awaits, which
-        // last as long as the request; no arrays.
+        // SAFETY: it may be written by the promise of `start`'s caller. Operations hold numbers and addresses
+        // of the user's buffers across their awaits, which last as long as the request; no arrays.
         Some(unsafe { start_on_stream(self.comm, (self.kind, number, queue), self.request, operation) })
     }
 
-    /// From how many bytes on data are read from another process' memory. `len`: bytes of each block, or of all data, where all whom they concern know them. Not looked up
-    /// where those travel in a line, whatever the answer.
+    /// From how many bytes on data are read from another process' memory. `len`: bytes of each block, or of
+    /// all data, where all whom they concern know them. Not looked up where those travel in a line, whatever
+    /// the answer.
     #[inline(always)]
     fn zero_copy(self, len: Option<usize>, of: impl FnOnce(&Thresholds) -> usize) -> usize {
         match len {
@@ -136,7 +141,8 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         self.team.thresholds(BLOCKING || self.comm.team.has_learned(), BLOCKING)
     }
 
-    /// Whether all blocks [lie still](Team::lies_still) that travel as wholes. (The caller's own does not, but is asked, too.)
+    /// Whether all blocks [lie still](Team::lies_still) that travel as wholes. (The caller's own does not,
+    /// but is asked, too.)
     #[inline(always)]
     fn all_lie_still(self, blocks: &impl PlainSide) -> bool {
         all_lengths(blocks, 0..self.team.size(), |len| self.team.lies_still(len))
@@ -148,7 +154,8 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         all_lengths(blocks, 0..self.team.size(), |len| self.team.share_lies_still(len))
     }
 
-    /// Whether data of this type may come by this door: not of a derived one where Open MPI's binding retains it for the request.
+    /// Whether data of this type may come by this door: not of a derived one where Open MPI's binding retains
+    /// it for the request.
     ///
     /// # Safety
     /// The datatype is live.
@@ -285,7 +292,8 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         }
     }
 
-    /// All blocks, of an operation with a root, where the caller is the root, its own one, unless that is in place, and the bytes of a block.
+    /// All blocks, of an operation with a root, where the caller is the root, its own one, unless that is in
+    /// place, and the bytes of a block.
     ///
     /// # Safety
     /// As for [`barrier`](At::barrier).

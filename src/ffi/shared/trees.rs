@@ -31,7 +31,8 @@ fn levels(comm: &Comm, kind: Kind) -> Option<&LevelSpec> {
     comm.trees.0[kind as usize].get_or_init(find).as_ref()
 }
 
-/// The caller's place in the tree of a call on its node, if that goes along one; led by the root, if that is there.
+/// The caller's place in the tree of a call on its node, if that goes along one; led by the root, if that is
+/// there.
 pub fn tree(comm: &Comm, call: &Call) -> Option<Tree> {
     let levels = levels(comm, call.kind)?;
     let root = matches!(call.kind, Kind::Bcast | Kind::Reduce).then_some(call.root);
@@ -40,7 +41,8 @@ pub fn tree(comm: &Comm, call: &Call) -> Option<Tree> {
     hier::tree::tree(&plan.groups, &local, root)
 }
 
-/// Does a call on a communicator of one node along its tree, if it is not too long for that; else gives `turn` back.
+/// Does a call on a communicator of one node along its tree, if it is not too long for that; else gives
+/// `turn` back.
 pub async fn perform<'t>(
     tree: &Tree,
     call: &Call,

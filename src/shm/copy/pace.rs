@@ -1,11 +1,14 @@
 //! When to write to a queue past the caches.
 //!
-//! Who writes a line that another core has read must have it given back, and where the two share no cache that goes line by line: 64 KiB take 29 µs on a Zen 4 whose cores lie far apart, 7 where they share
-//! the third cache, and 1.2 where nobody else has read them. Asking ahead, for writing, changes nothing. Stores past the caches need no line: 2.1 µs, wherever it is; the reader then takes
-//! 4.6 µs to have them from memory, where it takes 4.0 and 1.6 from the other cache.
+//! Who writes a line that another core has read must have it given back, and where the two share no cache
+//! that goes line by line: 64 KiB take 29 µs on a Zen 4 whose cores lie far apart, 7 where they share the
+//! third cache, and 1.2 where nobody else has read them. Asking ahead, for writing, changes nothing. Stores
+//! past the caches need no line: 2.1 µs, wherever it is; the reader then takes 4.6 µs to have them from
+//! memory, where it takes 4.0 and 1.6 from the other cache.
 //!
-//! Who is near and who is far is not what topologies say: virtual processors move. So a writer looks how long its writes take. Once they are as slow as far ones it writes past the caches
-//! for some time, and then tries again.
+//! Who is near and who is far is not what topologies say: virtual processors move. So a writer looks how long
+//! its writes take. Once they are as slow as far ones it writes past the caches for some time, and then tries
+//! again.
 
 use crate::sync::cache::Stores;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -15,24 +18,34 @@ pub const LEAST: usize = 4 << 10;
 /// Shorter writes count together, as one of so many bytes.
 const COUNTS: usize = 8 << 10;
 const TOGETHER: u64 = 16 << 10;
-/// What is slow: so many ticks of the time stamp counter for a cache line, 9 to 17 ns, in the mean of [`SAMPLES`] writes. At 2.6 GHz a near cache takes 18, and up to 30 while both write; a far one 73; and 3 what no other core has read, as where some readers share
-/// the writer's core; what the writer reads from memory takes 10 to 20.
+/// What is slow: so many ticks of the time stamp counter for a cache line, 9 to 17 ns, in the mean of
+/// [`SAMPLES`] writes. At 2.6 GHz a near cache takes 18, and up to 30 while both write; a far one 73; and 3
+/// what no other core has read, as where some readers share the writer's core; what the writer reads from
+/// memory takes 10 to 20.
 const SLOW: u64 = 34;
-/// The same where processes take turns on the cores. There a part of the lines was read on the writer's own core (with half of them far the mean is 38, with a third 26). Alltoall of 32 KiB to 1 MiB among four
-/// took 0.73 to 0.92 so in one job, 0.94 to 1.10 in another. Two with cores of their own lost by it, an Allgather of 32 KiB 1.11 to 1.16. (Since then blocks of an alltoall are timed apart where it is known [who reads](super::readers).)
+/// The same where processes take turns on the cores. There a part of the lines was read on the writer's own
+/// core (with half of them far the mean is 38, with a third 26). Alltoall of 32 KiB to 1 MiB among four took
+/// 0.73 to 0.92 so in one job, 0.94 to 1.10 in another. Two with cores of their own lost by it, an Allgather
+/// of 32 KiB 1.11 to 1.16. (Since then blocks of an alltoall are timed apart where it is known [who
+/// reads](super::readers).)
 const CROWDED_SLOW: u64 = 24;
 /// A write counts for no more than so many: it may have been interrupted.
 const MOST: u64 = 76;
 const LINE: u64 = 64;
 /// So many lines are still on their way when a write is over, and do not count.
 const BUFFERED: u64 = 32;
-/// Decides after so many writes. (The first one after others past the caches finds all lines at their reader.)
+/// Decides after so many writes. (The first one after others past the caches finds all lines at their
+/// reader.)
 const SAMPLES: u32 = 4;
-/// For so many ticks it then writes past the caches: some 1 ms at first, and twice as long each time that nothing has changed, up to some 50.
+/// For so many ticks it then writes past the caches: some 1 ms at first, and twice as long each time that
+/// nothing has changed, up to some 50.
 const FIRST: u64 = 2 << 20;
 const LONGEST: u64 = 128 << 20;
 
-/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in a row before it forgets for how long it decided last: what was written past the caches, and has left those of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round 2 MiB, and a bit. (Where it turns out to have been wrong it decides for [less](Pace::doubt) next time.)
+/// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in
+/// a row before it forgets for how long it decided last: what was written past the caches, and has left those
+/// of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round
+/// 2 MiB, and a bit. (Where it turns out to have been wrong it decides for [less](Pace::doubt) next time.)
 const FAST: u32 = 40;
 
 /// Of so many results one is made elsewhere and written, to see how long that takes.
@@ -107,7 +120,8 @@ impl Pace {
         self.rotates.store(true, Relaxed);
     }
 
-    /// Writes through the caches where it would be free to choose, until this has been [released](Self::release) as often.
+    /// Writes through the caches where it would be free to choose, until this has been
+    /// [released](Self::release) as often.
     pub fn hold(&self) {
         self.held.fetch_add(1, Relaxed);
     }
@@ -152,7 +166,8 @@ impl Pace {
         self.term.store(self.term.load(Relaxed) / 4, Relaxed);
     }
 
-    /// Whether to make `len` bytes elsewhere, and then [write](Self::ask) them, rather than make them where they go.
+    /// Whether to make `len` bytes elsewhere, and then [write](Self::ask) them, rather than make them where
+    /// they go.
     pub fn ask_maker(&self, len: usize, now: u64) -> bool {
         match self.ask(len, now) {
             Way::Past => true,

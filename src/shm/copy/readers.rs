@@ -1,9 +1,13 @@
 //! Writing to a queue what one other member reads: it matters on which core that runs.
 //!
-//! Where processes take turns on the cores, some readers run on the writer's core. What they read is in its caches when they get the core, and, unless others have read there in between, the lines are its own when it writes again: 64 KiB take
-//! 2.3 µs for both, and 7.5 or more past the caches (Zen 4). So they need not go [past the caches](super::pace) because lines come back slowly from other cores; and how fast these come back shows best where no others count.
+//! Where processes take turns on the cores, some readers run on the writer's core. What they read is in its
+//! caches when they get the core, and, unless others have read there in between, the lines are its own when
+//! it writes again: 64 KiB take 2.3 µs for both, and 7.5 or more past the caches (Zen 4). So they need not go
+//! [past the caches](super::pace) because lines come back slowly from other cores; and how fast these come
+//! back shows best where no others count.
 //!
-//! For blocks of an alltoall, also among neighbours, and of a scatter whose blocks the set holds at once. Who runs where is a hint: where it is wrong, a copy takes longer.
+//! For blocks of an alltoall, also among neighbours, and of a scatter whose blocks the set holds at once. Who
+//! runs where is a hint: where it is wrong, a copy takes longer.
 
 use super::pace::{LEAST, Pace};
 use super::{PACE, bytes, long_bytes, paced, pack, past};
@@ -19,7 +23,8 @@ pub(super) static AWAY: Pace = Pace::new(Stores::Auto);
 pub enum Reader {
     /// Several members, or one of whom it is not known where it runs.
     Any,
-    /// One that runs on the writer's core: what the writer leaves in its caches is there for the reader, and its lines for the next write.
+    /// One that runs on the writer's core: what the writer leaves in its caches is there for the reader, and
+    /// its lines for the next write.
     Here,
     /// One that runs on another core.
     Elsewhere,
@@ -36,7 +41,8 @@ impl Reader {
     }
 }
 
-/// As [`pack`], of what one `reader` reads, who is asked for where the bytes are many. `away_past`: past the caches if that is [elsewhere](Reader::Elsewhere), near or far.
+/// As [`pack`], of what one `reader` reads, who is asked for where the bytes are many. `away_past`: past the
+/// caches if that is [elsewhere](Reader::Elsewhere), near or far.
 ///
 /// # Safety
 /// As for [`pack`].

@@ -76,7 +76,8 @@ fn places_may_overlap() {
     }
 }
 
-/// The shortest of many times of a copy of 16 KiB to so many bytes after the beginning of a page, from the beginning of one.
+/// The shortest of many times of a copy of 16 KiB to so many bytes after the beginning of a page, from the
+/// beginning of one.
 #[cfg(not(any(miri, loom)))]
 fn shortest(after: usize) -> std::time::Duration {
     const LEN: usize = 16 << 10;

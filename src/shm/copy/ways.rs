@@ -11,7 +11,8 @@ mod x86 {
     /// The time stamp counter.
     #[inline(always)]
     pub fn ticks() -> Option<u64> {
-        // SAFETY: belongs to x86-64; only a program that has forbidden it to itself (PR_SET_TSC) is stopped by it.
+        // SAFETY: belongs to x86-64; only a program that has forbidden it to itself (PR_SET_TSC) is stopped
+        // by it.
         Some(unsafe { _rdtsc() })
     }
 
@@ -44,7 +45,8 @@ mod x86 {
         [b"AuthenticAMD", b"HygonGenuine"].iter().any(|theirs| *theirs == maker)
     }
 
-    /// Copies by loads and stores of 32 bytes. In assembly, for the compiler takes such a loop for a memcpy, and calls it.
+    /// Copies by loads and stores of 32 bytes. In assembly, for the compiler takes such a loop for a memcpy,
+    /// and calls it.
     ///
     /// # Safety
     /// Both are valid for so many bytes, and do not overlap; the processor [knows](prefers_vectors) AVX.
@@ -52,7 +54,8 @@ mod x86 {
     pub unsafe fn vectors(from: *const u8, to: *mut u8, len: usize) {
         const TURN: usize = 128;
         let whole = len - len % TURN;
-        // SAFETY: the loop goes over the first `whole` bytes, the copy over the rest; the direction flag is not used.
+        // SAFETY: the loop goes over the first `whole` bytes, the copy over the rest; the direction flag is
+        // not used.
         unsafe {
             if whole > 0 {
                 std::arch::asm!(
@@ -82,7 +85,8 @@ mod x86 {
         }
     }
 
-    /// Copies with stores that do not go through the cache. They are visible to others before any later store of the caller's is.
+    /// Copies with stores that do not go through the cache. They are visible to others before any later store
+    /// of the caller's is.
     ///
     /// # Safety
     /// Both are valid for so many bytes, and do not overlap.
@@ -90,8 +94,8 @@ mod x86 {
         let head = to.align_offset(64).min(len);
         let lines = (len - head) / 64;
         let tail = head + lines * 64;
-        // SAFETY: head, lines and tail make up the `len` bytes; the streamed stores are aligned; SSE2 belongs to x86-64. The fence orders
-        // them before any later publication.
+        // SAFETY: head, lines and tail make up the `len` bytes; the streamed stores are aligned; SSE2 belongs
+        // to x86-64. The fence orders them before any later publication.
         unsafe {
             std::ptr::copy_nonoverlapping(from, to, head);
             for line in 0..lines {

@@ -1,6 +1,8 @@
 //! Allgather, with blocks of any lengths: round by round, everybody writes a fragment and reads everybody's.
 //!
-//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take turns on the cores of up to 64 KiB, or 256 KiB among few, as a whole in the set. A member whose block is exhausted writes no more, but goes on reading.
+//! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take
+//! turns on the cores of up to 64 KiB, or 256 KiB among few, as a whole in the set. A member whose block is
+//! exhausted writes no more, but goes on reading.
 
 use super::block::{Block, all_lengths, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
@@ -13,14 +15,15 @@ use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 use crate::sync::hint::unlikely;
 
-/// Whether a block of so many bytes bypasses the cache where it travels as a whole and [copies are so long](crate::shm::turn::View::bypasses): if it is longer than other messages that do so.
+/// Whether a block of so many bytes bypasses the cache where it travels as a whole and [copies are so
+/// long](crate::shm::turn::View::bypasses): if it is longer than other messages that do so.
 #[inline(always)]
 fn may_bypass(turn: &Turn<'_>, len: usize) -> bool {
     len > turn.team().config().whole as usize
 }
 
-/// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its block. From
-/// `zero_copy` bytes on, others may read a block directly.
+/// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its
+/// block. From `zero_copy` bytes on, others may read a block directly.
 #[inline(always)]
 pub fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: Turn<'_, impl Waits>,
@@ -124,7 +127,8 @@ async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     Ok(())
 }
 
-/// All rounds. `from`: where others may read the caller's data, or 0. Returns the blocks that could not be read, and their lengths.
+/// All rounds. `from`: where others may read the caller's data, or 0. Returns the blocks that could not be
+/// read, and their lengths.
 async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     peers: impl Peers,
@@ -193,7 +197,8 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     Ok(missing)
 }
 
-/// Publishes fragment `step` of the caller's data; `away` is to be announced with the first: where to read them instead, or 0.
+/// Publishes fragment `step` of the caller's data; `away` is to be announced with the first: where to read
+/// them instead, or 0.
 async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, short: bool, away: Option<u64>) -> Result<()> {
     let (me, len, fragment) = (turn.me(), data.len(), turn.fragment());
     let at = step as usize * fragment;

@@ -1,8 +1,9 @@
 //! Reduction to all, in the order of the members, so that all have bitwise the same result.
 //!
-//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and everybody combines everything; so it is with fragments in slots while latency counts
-//! more than work. Otherwise each member combines a part of every fragment, and all collect the parts: less to combine even for two
-//! members, and no more to copy between caches. Of long operands they may [read](super::fetched) their parts where those lie.
+//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and everybody combines everything; so it
+//! is with fragments in slots while latency counts more than work. Otherwise each member combines a part of
+//! every fragment, and all collect the parts: less to combine even for two members, and no more to copy
+//! between caches. Of long operands they may [read](super::fetched) their parts where those lie.
 
 use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside, operands};
@@ -12,8 +13,8 @@ use crate::shm::copy;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 
-/// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be the input. From `zero_copy`
-/// bytes on, members may read each other's memory.
+/// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be
+/// the input. From `zero_copy` bytes on, members may read each other's memory.
 #[inline(always)]
 pub fn allreduce<C: Combine>(
     turn: Turn<'_, impl Waits>,
@@ -55,7 +56,8 @@ pub fn allreduce<C: Combine>(
     }
 }
 
-/// Member 0 combines everything. Where members take turns on the cores, shared work is done no sooner, and needs more turns.
+/// Member 0 combines everything. Where members take turns on the cores, shared work is done no sooner, and
+/// needs more turns.
 async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
     let turn = turn.widened();
     let (me, members, size) = (turn.me(), turn.size(), op.size());
@@ -79,8 +81,8 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
         return Ok(());
     }
     turn.set_free().await?;
-    // Results are read so much later than operands are written: in between the others do their part. Member 0 never waits for a result to be
-    // read whose operand has not been followed by `depth` others.
+    // Results are read so much later than operands are written: in between the others do their part. Member 0
+    // never waits for a result to be read whose operand has not been followed by `depth` others.
     let lag = (turn.depth() / 2).min(pieces.steps);
     for step in 0..pieces.steps + lag {
         if step < pieces.steps {

@@ -1,8 +1,8 @@
 //! Alltoall, with blocks of any lengths and types: each slot is shared by the destinations.
 //!
-//! A block that fits its destination's share of the line, or of the short slot, travels there. Of others, round k brings the k-th part,
-//! as much as a share of a slot holds (what fits in the first round does so in a plainer way, where members take turns on the cores); with the first one comes an address to read the block at instead, or 0. Only the two members
-//! concerned need to know the length of a block.
+//! A block that fits its destination's share of the line, or of the short slot, travels there. Of others,
+//! round k brings the k-th part, as much as a share of a slot holds; with the first one comes an address to
+//! read the block at instead, or 0. Only the two members concerned need to know the length of a block.
 
 mod places;
 
@@ -61,14 +61,14 @@ impl<'t> Plan<'t> {
         self.slot(0).head()
     }
 
-    /// Whether all blocks between the caller and others are short, the longest of those that it sends having so many bytes.
+    /// Whether all blocks between the caller and others are short, its own of up to so many bytes.
     #[inline(always)]
     fn all_short(self, longest: usize, peers: impl Peers, into: &(impl Blocks + ?Sized)) -> bool {
         let rooms = self.rooms(0);
         rooms.hold(longest) && rooms.hold_all(into, peers.from())
     }
 
-    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what the blocks want that the caller sends at once, the longest of so many bytes; `None`: there are none.
+    /// The length to ask [`room_taken`](crate::shm::turn::View::room_taken) for; `None`: there is none.
     #[inline(always)]
     fn want(self, longest: usize, peers: impl Peers, out: &(impl Blocks + ?Sized)) -> Option<usize> {
         let rooms = self.rooms(0);
@@ -103,8 +103,9 @@ impl<'t> Plan<'t> {
     }
 }
 
-/// All blocks of the caller's travel in one round, and none stays in place; the others may see it otherwise. `$longest`: bytes of the longest that it sends; `$place`: where those of a length do, [`Placing`]; `$on`, `$reach`: how to
-/// wait for a future, and for one word. Ends the operation. A text for two functions, since what may be suspended lies in memory, which takes a call of the one that blocks some 100 of 900 instructions.
+/// All blocks of the caller's travel in one round, and none stays in place; the others may see it otherwise.
+/// `$longest`: bytes of its longest; `$place`: where those of a length do, [`Placing`]; `$on`, `$reach`: how
+/// to wait for a future, and for one word. Ends the operation. One text for two functions.
 macro_rules! exchange_once {
     ($turn:ident, $plan:ident, $longest:ident, $place:expr, $peers:ident, $out:ident, $into:ident, |$wait:ident| $on:expr, |$late:ident| $reach:expr) => {{
         let (me, place) = ($turn.me(), $place);
@@ -150,7 +151,7 @@ macro_rules! exchange_once {
     }};
 }
 
-/// An [`alltoall`] by a plain function, if the caller blocks, all blocks [lie still](Team::share_lies_still), and none stays in place; else gives the turn back.
+/// An [`alltoall`] by a plain function, if the caller blocks and blocks [lie still](Team::share_lies_still).
 #[inline(always)]
 pub fn alltoall_still<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'t, W>,
@@ -205,8 +206,9 @@ fn short_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     })
 }
 
-/// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of `into` are sent; then
-/// so it is for all members. Blocks of so many bytes as `zero_copy` says (a number: and more) others may read directly.
+/// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of
+/// `into` are sent; then so it is for all members. Blocks of so many bytes as `zero_copy` says (a number: and
+/// more) others may read directly.
 #[inline(always)]
 pub fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_, impl Waits>,
@@ -219,7 +221,7 @@ pub fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     among(turn.waiting(waits), peers, out, into, zero_copy)
 }
 
-/// The same where a member only has blocks for some others, and from some. Whom it has none from need not have called it.
+/// The same where a member has blocks for and from some others only. Whom it has none from need not call.
 #[inline(always)]
 pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_, impl Waits>,
@@ -251,12 +253,11 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     }
 }
 
-/// With fragments as long as they should be. Where members take turns on the cores, each round costs all of them a turn, and nobody copies meanwhile: so there are as few rounds as can be.
+/// With fragments as long as they should be: as few rounds as can be where each costs all members a turn.
 fn wide(turn: Turn<'_>) -> Turn<'_> {
     if turn.shares_cores() { turn.in_whole_sets() } else { turn.widened() }
 }
 
-/// In rounds, of fragments that are [wide].
 async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_>,
     plan: Plan<'_>,
@@ -286,7 +287,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     Ok(())
 }
 
-/// All rounds. `away(i)`: where member i may read its block, or 0. Returns the blocks that could not be read, and their lengths.
+/// All rounds. `away(i)`: where member i may read its block, or 0. Returns the unreadable blocks' lengths.
 async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: &Turn<'_>,
     plan: Plan<'_>,
@@ -305,7 +306,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let queued = sum_lengths(into, peers.from(), is_queued);
     let bypass = turn.nearly_bypass(queued.saturating_mul(size));
     let written = sum_lengths(out, peers.to(), is_queued);
-    // Measured: so it is with six members and more, whose sets are as large, and not with four or five.
+    // So it is with six members and more, whose sets are as large.
     let away_past = turn.writes_past(written.saturating_mul(size).min(turn.all_sets()));
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));

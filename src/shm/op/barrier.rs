@@ -1,7 +1,7 @@
 //! Barrier: everybody publishes, and waits for everybody.
 //!
-//! p − 1 cache lines per member, all on their way at the same time. Its two halves, for a node among others: all publish and one waits for
-//! them ([`arrive`]); that one publishes, and all wait for it ([`release`]).
+//! p − 1 cache lines per member, all on their way at the same time. Its two halves, for a node among others:
+//! all publish and one waits for them ([`arrive`]); that one publishes, and all wait for it ([`release`]).
 
 use super::{all_wrote, all_wrote_room};
 use crate::endpoint::Result;

@@ -1,7 +1,9 @@
 //! Broadcast: the root publishes, everybody reads.
 //!
-//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores up to 64 KiB as a whole in the set; more go through the root's slots, piece by piece, which readers copy out while
-//! the root copies the next ones in; or readers copy from the root's memory directly, where the root helps them ([`divided`]).
+//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores
+//! up to 64 KiB as a whole in the set; more go through the root's slots, piece by piece, which readers copy
+//! out while the root copies the next ones in; or readers copy from the root's memory directly, where the
+//! root helps them ([`divided`]).
 
 use super::divided::{self, Root};
 use super::lent::{Lent, copy_part};
@@ -12,7 +14,8 @@ use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::{Runs, Waits};
 
-/// A short broadcast; `$on`: how to wait until the caller's room is free, `$reach`: for one word. A text for two functions, as that of an [alltoall](super::alltoall::alltoall_now).
+/// A short broadcast; `$on`: how to wait until the caller's room is free, `$reach`: for one word. A text for
+/// two functions, as that of an [alltoall](super::alltoall::alltoall_now).
 macro_rules! short {
     ($turn:ident, $root:ident, $data:ident, $len:ident, |$wait:ident| $on:expr, |$late:ident| $reach:expr) => {{
         if $turn.me() == $root {

@@ -60,7 +60,8 @@ impl Shares {
         Shares { me, each: share(room, members, align) }
     }
 
-    /// Bytes before the contents of a share that begins with an address: a line, so that copies of them are as fast as can be, or of small shares what keeps them aligned.
+    /// Bytes before the contents of a share that begins with an address: a line, so that copies of them are
+    /// as fast as can be, or of small shares what keeps them aligned.
     #[inline(always)]
     pub fn head(&self) -> usize {
         if self.each < SMALL { 16 } else { 64 }
@@ -82,7 +83,8 @@ impl Shares {
 /// A length that no small slot has room for, as if it were that of a message in a short one.
 const SHORTEST: usize = SHORT / 8 + 1;
 
-/// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the small slot, or of the short one (or, between two, of what [rotates](Config::still) instead).
+/// Where short blocks lie: each in its member's share of the line or, if it is too long for that, of the
+/// small slot, or of the short one (or, between two, of what [rotates](Config::still) instead).
 #[derive(Clone, Copy)]
 pub(in crate::shm) struct Rooms {
     writer: Member,
@@ -96,7 +98,9 @@ pub(in crate::shm) struct Rooms {
     still: bool,
 }
 
-/// Whether a short block of `len` bytes that is too long for other places lies in a short slot. Elsewhere it lies, as other short messages do that are not [still](Config::still), in its writer's set: between two members, who have nothing else there.
+/// Whether a short block of `len` bytes that is too long for other places lies in a short slot. Elsewhere it
+/// lies, as other short messages do that are not [still](Config::still), in its writer's set: between two
+/// members, who have nothing else there.
 #[inline(always)]
 fn is_still(team: &Team, len: usize) -> bool {
     team.size() != 2 || len <= team.config().still as usize
@@ -119,7 +123,8 @@ impl Place<'_> {
 }
 
 impl Rooms {
-    /// Those of `writer`. `still`: all blocks are [known](crate::shm::turn::View::is_still) to be short, and to lie still; `limit`: from so many bytes on (but not in a line), another way is wanted.
+    /// Those of `writer`. `still`: all blocks are [known](crate::shm::turn::View::is_still) to be short, and
+    /// to lie still; `limit`: from so many bytes on (but not in a line), another way is wanted.
     #[inline(always)]
     pub fn new(team: &Team, still: bool, writer: Member, limit: usize) -> Rooms {
         let [line, slot] = team.short_shares();
@@ -155,7 +160,9 @@ impl Rooms {
         all_lengths(blocks, members, |len| self.hold(len))
     }
 
-    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what short blocks want, the longest of which has so many bytes: the line, and with it the small slot, or the short slot too, or the set.
+    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what short blocks want,
+    /// the longest of which has so many bytes: the line, and with it the small slot, or the short slot too,
+    /// or the set.
     #[inline(always)]
     pub fn want(&self, team: &Team, longest: usize) -> usize {
         match longest {
@@ -172,7 +179,8 @@ impl Rooms {
     }
 }
 
-/// Whether it is `so` of the lengths of all these members' blocks: asked once, where all blocks are as long (then also if there are no members).
+/// Whether it is `so` of the lengths of all these members' blocks: asked once, where all blocks are as long
+/// (then also if there are no members).
 #[inline(always)]
 pub fn all_lengths(
     blocks: &(impl Blocks + ?Sized),
@@ -185,7 +193,8 @@ pub fn all_lengths(
     }
 }
 
-/// Bytes of the longest of these members' blocks: asked once, where all blocks are as long (then also if there are no members).
+/// Bytes of the longest of these members' blocks: asked once, where all blocks are as long (then also if
+/// there are no members).
 #[inline(always)]
 pub(super) fn longest(blocks: &(impl Blocks + ?Sized), members: impl Iterator<Item = Member>) -> usize {
     match blocks.each() {
@@ -207,7 +216,8 @@ pub(super) fn sum_lengths(
     }
 }
 
-/// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what these blocks want, not all of which are short: the set, and about how much of it.
+/// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what these blocks want, not
+/// all of which are short: the set, and about how much of it.
 pub(super) fn want_set(
     config: &Config,
     blocks: &(impl Blocks + ?Sized),
@@ -240,7 +250,8 @@ pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T)
     }
 }
 
-/// What becomes of data that are longer than the place for them, of so many bytes: an error. Without any place the caller keeps them, as Open MPI's own operations do.
+/// What becomes of data that are longer than the place for them, of so many bytes: an error. Without any
+/// place the caller keeps them, as Open MPI's own operations do.
 #[cold]
 #[inline(never)]
 fn too_long(room: usize) -> Result<()> {

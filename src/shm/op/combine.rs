@@ -5,8 +5,8 @@ use crate::sync::shared::{will_read, will_write};
 
 /// A reduction operation on contiguous elements.
 ///
-/// The expression is x₀ ⊕ (x₁ ⊕ (x₂ ⊕ …)), whoever computes it: members agree bitwise, for every root. From the right, since then each
-/// operand is combined from where its owner has put it, without a copy.
+/// The expression is x₀ ⊕ (x₁ ⊕ (x₂ ⊕ …)), whoever computes it: members agree bitwise, for every root. From
+/// the right, since then each operand is combined from where its owner has put it, without a copy.
 pub trait Combine: Sync {
     /// Bytes of an element, not 0.
     fn size(&self) -> usize;
@@ -17,7 +17,8 @@ pub trait Combine: Sync {
     /// Both hold so many elements, do not overlap, and nobody else writes them, or reads `right`.
     unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize);
 
-    /// `out[i] = left[i] ⊕ right[i]` for `count` elements. `out` may be `left` or `right`, but not overlap them otherwise.
+    /// `out[i] = left[i] ⊕ right[i]` for `count` elements. `out` may be `left` or `right`, but not overlap
+    /// them otherwise.
     ///
     /// # Safety
     /// As for [`reduce`](Combine::reduce).
@@ -60,8 +61,8 @@ impl<C: Combine + ?Sized> Combine for &C {
     }
 }
 
-/// Combines `count` elements of `members` operands. `out` may be the last or the last but one of them, but not overlap any
-/// otherwise.
+/// Combines `count` elements of `members` operands. `out` may be the last or the last but one of them, but
+/// not overlap any otherwise.
 ///
 /// # Safety
 /// The operands and `out` hold so many elements; nobody writes the operands meanwhile, or accesses `out`.
@@ -90,7 +91,8 @@ pub(super) unsafe fn fold<C: Combine>(
     }
 }
 
-/// Combining what is to lie in a slot of the caller's: there, or, where that [takes longer](copy::better_elsewhere), in private memory, from where it is then written.
+/// Combining what is to lie in a slot of the caller's: there, or, where that [takes
+/// longer](copy::better_elsewhere), in private memory, from where it is then written.
 pub(super) struct ForSlot(Vec<u128>);
 
 impl ForSlot {
@@ -99,7 +101,8 @@ impl ForSlot {
         ForSlot(Vec::new())
     }
 
-    /// As [`fold`], to `slot`. Returns where the caller finds the result, until the next one: what it has written to the slot may be far.
+    /// As [`fold`], to `slot`. Returns where the caller finds the result, until the next one: what it has
+    /// written to the slot may be far.
     ///
     /// # Safety
     /// As for [`fold`].

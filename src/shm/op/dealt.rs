@@ -1,9 +1,14 @@
-//! Scatter where members take turns on the cores: each member's block goes to it as a whole, so that one turn is enough for it.
+//! Scatter where members take turns on the cores: each member's block goes to it as a whole, so that one turn
+//! is enough for it.
 //!
-//! The set is a ring. The root writes the blocks one after the other, longer ones in portions of about half the ring, and waits for readers only where their portions
-//! stand in the way. (So one who does not read its long block keeps those after it waiting, unless members [choose](may_choose), and the root does not [keep](keeps) the block.) In the root's short slot each member finds where its first portion lies, and its number.
-//! Those notes, and all that is short, are published as step 1, portion i, from 0, as step i + 2. A member's progress as a reader counts its own portions. Where the ring holds all blocks at once, each
-//! in one portion, the root writes them and is through ([`send_all`]): with four members, of equal blocks and built-in sizes, that is so up to some 170 KiB, with eight up to 73 KiB.
+//! The set is a ring. The root writes the blocks one after the other, longer ones in portions of about half
+//! the ring, and waits for readers only where their portions stand in the way. (So one who does not read its
+//! long block keeps those after it waiting, unless members [choose](may_choose), and the root does not
+//! [keep](keeps) the block.) In the root's short slot each member finds where its first portion lies, and its
+//! number. Those notes, and all that is short, are published as step 1, portion i, from 0, as step i + 2. A
+//! member's progress as a reader counts its own portions. Where the ring holds all blocks at once, each in
+//! one portion, the root writes them and is through ([`send_all`]): with four members, of equal blocks and
+//! built-in sizes, that is so up to some 170 KiB, with eight up to 73 KiB.
 
 use super::block::{Block, Rooms, Shares};
 use super::lent::get_part;
@@ -18,7 +23,8 @@ use std::future::poll_fn;
 use std::ops::Range;
 use std::task::Poll;
 
-/// Bytes of a note: an address to read the block at, or 0; where the first portion lies in the ring; its number; bytes of the block.
+/// Bytes of a note: an address to read the block at, or 0; where the first portion lies in the ring; its
+/// number; bytes of the block.
 const NOTE: usize = 32;
 
 /// Bytes that are worth being published before the next block is there; no more than a quarter of the ring.
@@ -113,8 +119,9 @@ impl Dealer {
     }
 }
 
-/// As the root, whose line and set are free, writes the notes to all members whose blocks are not short. `address(i)`: where member i may read its block, or 0; then it is
-/// not dealt, unless members [choose](may_choose).
+/// As the root, whose line and set are free, writes the notes to all members whose blocks are not short.
+/// `address(i)`: where member i may read its block, or 0; then it is not dealt, unless members
+/// [choose](may_choose).
 pub(super) fn tell<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     rooms: &Rooms,
@@ -135,14 +142,17 @@ pub(super) fn tell<B: Blocks + ?Sized>(
     turn.steps(dealer.count + 2).map(drop)
 }
 
-/// Whether a member that may read its block takes what is there first, the same for all members. Who has a core reads at once what has not come yet of its block, and says so; the root
-/// goes on with the blocks of those who have not said so: some wait for a core, while the root has one. That both move a portion takes time, but does no harm: the member alone chooses, and the root waits
-/// for it in the end.
+/// Whether a member that may read its block takes what is there first, the same for all members. Who has a
+/// core reads at once what has not come yet of its block, and says so; the root goes on with the blocks of
+/// those who have not said so: some wait for a core, while the root has one. That both move a portion takes
+/// time, but does no harm: the member alone chooses, and the root waits for it in the end.
 pub(super) fn may_choose(turn: &Turn<'_>) -> bool {
     is_wanted(turn) && turn.is_crowded()
 }
 
-/// Whether the root had better deal a block of so many bytes that its member may read, as copies go now: while what is written goes past the caches, and where it does so in any case, for then the queue took less (512 KiB to 2 MiB among four and eight, 0.42 to 0.99 of reading).
+/// Whether the root had better deal a block of so many bytes that its member may read, as copies go now:
+/// while what is written goes past the caches, and where it does so in any case, for then the queue took less
+/// (512 KiB to 2 MiB among four and eight, 0.42 to 0.99 of reading).
 pub(super) fn keeps(turn: &Turn<'_>) -> impl Fn(usize) -> bool + Copy {
     let may = may_choose(turn) && turn.team().config().keeps;
     // Asked once, for all blocks: it changes.
@@ -150,7 +160,8 @@ pub(super) fn keeps(turn: &Turn<'_>) -> impl Fn(usize) -> bool + Copy {
     move |len| past || (may && writes_past(turn, len))
 }
 
-/// Whether the blocks, if all are as long as this one, are so long that they go past the caches in any case. As all wait for the one who writes, half as many bytes will do.
+/// Whether the blocks, if all are as long as this one, are so long that they go past the caches in any case.
+/// As all wait for the one who writes, half as many bytes will do.
 fn writes_past(turn: &Turn<'_>, len: usize) -> bool {
     turn.writes_past(len.saturating_mul(2 * (turn.size() - 1)))
 }
@@ -165,7 +176,8 @@ pub(super) async fn give_way() {
     .await
 }
 
-/// As the root, gives every member its block, if it is neither short nor `away`, portion by portion, until the member [reads the rest where it lies](crate::shm::turn::View::leave_queues).
+/// As the root, gives every member its block, if it is neither short nor `away`, portion by portion, until
+/// the member [reads the rest where it lies](crate::shm::turn::View::leave_queues).
 pub(super) async fn send<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     rooms: &Rooms,
@@ -216,7 +228,8 @@ pub(super) fn holds_all<B: Blocks + ?Sized>(turn: &Turn<'_>, rooms: &Rooms, all:
     }
 }
 
-/// As the root, whose line and set are free, gives every member its block, which the ring [holds](holds_all), and ends the operation: nobody is waited for.
+/// As the root, whose line and set are free, gives every member its block, which the ring [holds](holds_all),
+/// and ends the operation: nobody is waited for.
 #[inline(never)]
 pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B) -> Result<()> {
     let me = turn.me();
@@ -254,7 +267,8 @@ pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B
     Ok(())
 }
 
-/// Where in the ring a block of `len` bytes lies that comes in one portion, and the step with which it is published: told with step 1.
+/// Where in the ring a block of `len` bytes lies that comes in one portion, and the step with which it is
+/// published: told with step 1.
 #[inline(always)]
 pub(super) fn told(turn: &Turn<'_>, root: Member, len: usize) -> Result<(usize, u32)> {
     let note = note(turn, root, turn.me());
@@ -274,13 +288,15 @@ pub(super) fn address(turn: &Turn<'_>, root: Member) -> u64 {
     get(note(turn, root, turn.me()))
 }
 
-/// Whether a member may [choose](may_choose) what the root has told with step 1 of its block of `len` bytes, which it may read there. Not where the root has another length, by an error of the program:
-/// then it takes what it would get, or what goes wrong, where there is no queue.
+/// Whether a member may [choose](may_choose) what the root has told with step 1 of its block of `len` bytes,
+/// which it may read there. Not where the root has another length, by an error of the program: then it takes
+/// what it would get, or what goes wrong, where there is no queue.
 pub(super) fn chooses(turn: &Turn<'_>, root: Member, len: usize) -> bool {
     may_choose(turn) && get(note(turn, root, turn.me()).wrapping_add(24)) == len as u64
 }
 
-/// Receives the caller's block, which is not short, from `root`. `address`: where it may read from the first portion on that has not come yet; 0: nowhere.
+/// Receives the caller's block, which is not short, from `root`. `address`: where it may read from the first
+/// portion on that has not come yet; 0: nowhere.
 pub(super) async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, address: u64) -> Result<()> {
     let len = own.len();
     let bypass = turn.bypasses(turn.size() - 1, len);

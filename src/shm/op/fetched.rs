@@ -1,12 +1,13 @@
-//! Allreduce without a copy through the queue: each member reads its part of the others' operands from their memory, combines it in its output,
-//! and reads the other parts from the others' outputs.
+//! Allreduce without a copy through the queue: each member reads its part of the others' operands from their
+//! memory, combines it in its output, and reads the other parts from the others' outputs.
 //!
-//! So every byte is moved twice, by its reader. A member may overwrite its operand, in place, with the result of part j when member j has published
-//! that it is through with that part; nobody else reads it.
+//! So every byte is moved twice, by its reader. A member may overwrite its operand, in place, with the result
+//! of part j when member j has published that it is through with that part; nobody else reads it.
 //!
-//! Operands that cannot be read go through the queue: a member that comes to such a place says how far it has combined its part, and all combine the rest
-//! of it. In place, they have kept what that needs: a member overwrites its own operand as far as it has combined its own part, and others' parts
-//! as far as those have. Results that cannot be read are [asked](crate::shm::turn::asking) for.
+//! Operands that cannot be read go through the queue: a member that comes to such a place says how far it has
+//! combined its part, and all combine the rest of it. In place, they have kept what that needs: a member
+//! overwrites its own operand as far as it has combined its own part, and others' parts as far as those have.
+//! Results that cannot be read are [asked](crate::shm::turn::asking) for.
 
 use super::combine::{Combine, fold};
 use super::lent::{Lent, copy_part, is_read};
@@ -28,7 +29,8 @@ const WHOLE: u64 = u64::MAX;
 /// Where in its line it says so.
 const COMBINED: usize = 16;
 
-/// Combines `input` of all members in `output` of all, which may be the input. All members can read each other's memory.
+/// Combines `input` of all members in `output` of all, which may be the input. All members can read each
+/// other's memory.
 pub(super) async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
     turn.line_free().await?;
     let (others, line) = (turn.others(), turn.payload(turn.me()));
@@ -85,7 +87,8 @@ async fn both_halves<C: Combine>(
     Ok(missing)
 }
 
-/// What a member has combined of its part when it has published that. More than the caller's operand has there: it has another length.
+/// What a member has combined of its part when it has published that. More than the caller's operand has
+/// there: it has another length.
 fn part_done(turn: &Turn<'_>, parts: Chunks, member: Member) -> Result<Range<usize>> {
     let part = parts.get(member);
     match get(turn.payload(member).wrapping_add(COMBINED)) {
@@ -110,7 +113,8 @@ fn combine<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: Span, parts
         let (shift, count) = (start * size, each.min(part.end - start));
         let own = input.ptr().wrapping_add(shift);
         for member in 0..members {
-            // SAFETY: the room has so much for each member; own operand and the others' are as long; the others wait.
+            // SAFETY: the room has so much for each member; own operand and the others' are as long; the
+            // others wait.
             unsafe {
                 if member != me {
                     let from = get(turn.payload(member)) + shift as u64;

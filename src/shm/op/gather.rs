@@ -1,8 +1,11 @@
 //! Gather, with blocks of any lengths: every member writes its own queue, the root reads them all.
 //!
-//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores up to 64 KiB, or 256 KiB among few, as a whole in the set. Of more, the root takes piece k of every member, then k + 1: the
-//! members copy in while it copies out. Where few members take turns, and are all within the call, it takes what is in use of one's set, then of the next one's. Its progress as a reader counts (piece, member) pairs in this order, so each
-//! member knows when its slot is free. Only the root and the member need to know the length of a block.
+//! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores
+//! up to 64 KiB, or 256 KiB among few, as a whole in the set. Of more, the root takes piece k of every
+//! member, then k + 1: the members copy in while it copies out. Where few members take turns, and are all
+//! within the call, it takes what is in use of one's set, then of the next one's. Its progress as a reader
+//! counts (piece, member) pairs in this order, so each member knows when its slot is free. Only the root and
+//! the member need to know the length of a block.
 
 use super::block::{Block, all_lengths, index, sum_lengths, transfer};
 use super::divided::{self, LOAN, Root};
@@ -65,8 +68,9 @@ struct Order {
 }
 
 impl Order {
-    /// One of each, as they copy at the same time; or, where few take turns on the cores, all that one can have written before it waits: among four and eight on two cores, with fragments of 32 KiB, blocks of 128 KiB to 1 MiB
-    /// took 0.86 to 1.00 of what they took otherwise.
+    /// One of each, as they copy at the same time; or, where few take turns on the cores, all that one can
+    /// have written before it waits: among four and eight on two cores, with fragments of 32 KiB, blocks of
+    /// 128 KiB to 1 MiB took 0.86 to 1.00 of what they took otherwise.
     fn of(turn: &Turn<'_>) -> Order {
         let at_once = if turn.gathers_in_halves() { turn.depth() } else { 1 };
         Order { at_once, others: turn.size() as u32 - 1 }
@@ -136,8 +140,8 @@ async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, own: &S) -> Re
     divided::store(turn, root, own, entry(turn, root, turn.me()), at)
 }
 
-/// As the root, receives blocks that are all short, and ends the operation; `$reach`: how to wait for one word. A text for two functions, as that of an
-/// [alltoall](super::alltoall::alltoall_now).
+/// As the root, receives blocks that are all short, and ends the operation; `$reach`: how to wait for one
+/// word. A text for two functions, as that of an [alltoall](super::alltoall::alltoall_now).
 macro_rules! receive_short {
     ($turn:ident, $own:ident, $all:ident, |$late:ident| $reach:expr) => {{
         $own.map_or(Ok(()), |own| transfer(own, &Block::new($all, $turn.me())))?;
@@ -183,7 +187,8 @@ fn are_short<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> 
     turn.is_still() || all_lengths(all, turn.others(), |len| is_short_gathered(turn, len, zero_copy))
 }
 
-/// A [`receive`] by a plain function, if the caller blocks and all blocks are short; else gives the turn back.
+/// A [`receive`] by a plain function, if the caller blocks and all blocks are short; else gives the turn
+/// back.
 #[inline(always)]
 pub fn receive_now<'t, W: Waits, S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: Turn<'t, W>,
@@ -252,8 +257,8 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     Ok(())
 }
 
-/// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0. Returns whose blocks could not be read, and how much of each the caller
-/// should have.
+/// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0. Returns whose
+/// blocks could not be read, and how much of each the caller should have.
 async fn receive_all<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     all: &B,

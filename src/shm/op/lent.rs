@@ -9,7 +9,8 @@ use crate::shm::turn::Turn;
 use crate::shm::turn::asking::{Lend, Nothing};
 use std::ops::Range;
 
-/// Lent to `readers()`, to all of whom the caller writes in its queue what it does not lend; `copy` is [`Lend::copy`].
+/// Lent to `readers()`, to all of whom the caller writes in its queue what it does not lend; `copy` is
+/// [`Lend::copy`].
 pub(super) struct Lent<R, C> {
     pub readers: R,
     pub copy: C,
@@ -46,7 +47,8 @@ pub(super) fn is_read(fetched: Result<()>) -> Result<bool> {
     }
 }
 
-/// [Reads](fetch) a part of `data`, which lie at address `from` of a member's memory, or asks for it; at the end of an operation in which the caller lends nothing.
+/// [Reads](fetch) a part of `data`, which lie at address `from` of a member's memory, or asks for it; at the
+/// end of an operation in which the caller lends nothing.
 pub(super) async fn get_part<S: Stream + ?Sized>(
     turn: &Turn<'_>,
     member: Member,

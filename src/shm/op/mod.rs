@@ -1,11 +1,12 @@
-//! Collective operations through shared memory: each an `async fn` over a [`Turn`], the same for blocking, nonblocking and persistent
-//! ones.
+//! Collective operations through shared memory: each an `async fn` over a [`Turn`], the same for blocking,
+//! nonblocking and persistent ones.
 //!
-//! Members call an operation with the same arguments in the sense of MPI (root, total bytes, thresholds). What only one of them knows
-//! (whether its data lie in one run of memory, so that others may read them directly) is announced in-band, by the writer.
+//! Members call an operation with the same arguments in the sense of MPI (root, total bytes, thresholds).
+//! What only one of them knows (whether its data lie in one run of memory, so that others may read them
+//! directly) is announced in-band, by the writer.
 //!
-//! What takes a fraction of a microsecond is written as a function that returns an `async move` block: an `async fn` copies its arguments once
-//! more before it begins (an Allreduce of 8 bytes took 6 % longer).
+//! What takes a fraction of a microsecond is written as a function that returns an `async move` block: an
+//! `async fn` copies its arguments once more before it begins (an Allreduce of 8 bytes took 6 % longer).
 
 pub mod allgather;
 pub mod allreduce;
@@ -43,7 +44,8 @@ use crate::sync::shared::{will_read, will_write};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in a line), another way is wanted.
+/// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in
+/// a line), another way is wanted.
 #[inline(always)]
 fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
     turn.is_still() || is_within(turn.team().config().whole, len, limit)
@@ -77,7 +79,8 @@ async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
     Ok(())
 }
 
-/// Waits until all others have published step 1, and with it `len` bytes in their [rooms](crate::shm::turn::View::room). A macro, since an `async fn` within another stays apart.
+/// Waits until all others have published step 1, and with it `len` bytes in their
+/// [rooms](crate::shm::turn::View::room). A macro, since an `async fn` within another stays apart.
 macro_rules! all_wrote_room {
     ($turn:ident, $waits:ident, $len:expr) => {
         for member in $turn.others() {
@@ -164,19 +167,21 @@ fn expose<'t, S: Stream + ?Sized>(turn: &Turn<'t>, data: &S) -> Exposed<'t> {
 /// Bytes that are read at a time from another member's memory to a stream that has to be unpacked.
 const BOUNCE: usize = 65536;
 
-/// Reads `len` bytes at address `from` of a member's private memory. Not after an operation of the caller has failed: then the others do not
-/// wait for it any more.
+/// Reads `len` bytes at address `from` of a member's private memory. Not after an operation of the caller has
+/// failed: then the others do not wait for it any more.
 ///
 /// # Safety
 /// `to` holds so many bytes; the member waits until the caller is through.
 unsafe fn fetch_bytes(turn: &Turn<'_>, member: Member, from: u64, to: *mut u8, len: usize) -> Result<()> {
     let team = turn.team();
     let Some(_access) = team.access() else { return Err(Error::Peer) };
-    // SAFETY: by the caller's promise; the member learns of failures of the caller's other threads only when `_access` is gone.
+    // SAFETY: by the caller's promise; the member learns of failures of the caller's other threads only when
+    // `_access` is gone.
     unsafe { team.memory().fetch(member, from, to, len) }
 }
 
-/// Reads a part of `data`, all of which lie at address `from` of a member's private memory, which waits until the caller is through.
+/// Reads a part of `data`, all of which lie at address `from` of a member's private memory, which waits until
+/// the caller is through.
 fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &S, part: Range<usize>) -> Result<()> {
     if let Some(span) = data.direct() {
         let to = span.slice(part.clone());

@@ -1,10 +1,12 @@
 //! Neighbourhood exchange: Alltoall, or Allgather, in which a member only has to do with some others.
 //!
-//! All blocks from one member to another travel one after the other, in the order in which they are matched, as one block of
-//! [`alltoall`](super::alltoall). Where a member has the same for all, it is written once, as in [`allgather`](super::allgather); of several
-//! edges between the same two members the first one gets it, and the others a copy.
+//! All blocks from one member to another travel one after the other, in the order in which they are matched,
+//! as one block of [`alltoall`](super::alltoall). Where a member has the same for all, it is written once, as
+//! in [`allgather`](super::allgather); of several edges between the same two members the first one gets it,
+//! and the others a copy.
 //!
-//! A member without anything to receive waits for nobody, unless its memory is full of what others have not read yet, or is read by them.
+//! A member without anything to receive waits for nobody, unless its memory is full of what others have not
+//! read yet, or is read by them.
 
 use super::block::{Block, transfer};
 use super::peers::Peers;
@@ -40,7 +42,8 @@ impl Edges {
 struct Ends {
     /// The others, in the order in which the member turns to them.
     members: Vec<Member>,
-    /// Slots of the buffer, by member, of each in the order in which they are matched; and where those of a member begin.
+    /// Slots of the buffer, by member, of each in the order in which they are matched; and where those of a
+    /// member begin.
     slots: Vec<usize>,
     starts: Vec<usize>,
 }
@@ -84,8 +87,8 @@ struct Joined<'b, B: ?Sized> {
 }
 
 impl<B: Blocks + ?Sized> Joined<'_, B> {
-    /// Calls `each` with the parts of bytes `at..at + span.len()` that lie in one block: its slot, where in the block the part begins, and
-    /// the part of the span.
+    /// Calls `each` with the parts of bytes `at..at + span.len()` that lie in one block: its slot, where in
+    /// the block the part begins, and the part of the span.
     fn parts(
         &self,
         member: Member,
@@ -184,8 +187,8 @@ impl<S: Stream + ?Sized, B: Blocks + ?Sized> Blocks for Firsts<'_, S, B> {
     }
 }
 
-/// Sends the blocks of `out` along the edges, and receives those of `into`. From `zero_copy` bytes between two members on, others may read
-/// directly.
+/// Sends the blocks of `out` along the edges, and receives those of `into`. From `zero_copy` bytes between
+/// two members on, others may read directly.
 #[inline(always)]
 pub async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_, impl Waits>,
@@ -198,7 +201,8 @@ pub async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     alltoall::among(turn, edges, Some(&out), &into, zero_copy).await
 }
 
-/// Sends `own` along all edges, and receives the blocks of `into`. From `zero_copy` bytes on, others may read directly.
+/// Sends `own` along all edges, and receives the blocks of `into`. From `zero_copy` bytes on, others may read
+/// directly.
 #[inline(always)]
 pub async fn spread<S: Stream + ?Sized, I: Blocks + ?Sized>(
     turn: Turn<'_, impl Waits>,

@@ -3,7 +3,8 @@
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 
-/// The other members that one sends to and receives from, in the order in which it turns to them: not everybody to the same one first.
+/// The other members that one sends to and receives from, in the order in which it turns to them: not
+/// everybody to the same one first.
 pub(super) trait Peers: Copy + Send + Sync {
     /// Whom it sends to.
     fn to(self) -> impl Iterator<Item = Member> + Clone;
@@ -26,7 +27,8 @@ impl Everybody {
     }
 }
 
-/// From `next` to the one before `end`, where the first one comes after the last. Not two ranges, one after the other, which take several times as many instructions.
+/// From `next` to the one before `end`, where the first one comes after the last. Not two ranges, one after
+/// the other, which take several times as many instructions.
 #[derive(Clone, Copy)]
 struct Circle {
     next: Member,

@@ -1,8 +1,10 @@
 //! Reduction to a root, in the order of the members.
 //!
-//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores less than 64 KiB as a whole in the sets. Of more, the others copy fragments to their slots and the root combines
-//! them directly from there; with more than two members and enough bytes, each member combines a part of every fragment ([`shared`]) and
-//! the root collects the parts, or, where they take turns in a blocking call, one of them combines what half of them have ([`relayed`]).
+//! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores
+//! less than 64 KiB as a whole in the sets. Of more, the others copy fragments to their slots and the root
+//! combines them directly from there; with more than two members and enough bytes, each member combines a
+//! part of every fragment ([`shared`]) and the root collects the parts, or, where they take turns in a
+//! blocking call, one of them combines what half of them have ([`relayed`]).
 
 use super::combine::{Combine, fold};
 use super::{all_wrote, all_wrote_room, is_short, relayed, shared};
@@ -12,7 +14,8 @@ use crate::shm::memory::Member;
 use crate::shm::turn::waits::Waits;
 use crate::shm::turn::{AllRooms, Turn};
 
-/// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may be its input.
+/// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may
+/// be its input.
 #[inline(always)]
 pub fn reduce<C: Combine>(
     turn: Turn<'_, impl Waits>,
@@ -69,14 +72,16 @@ pub fn reduce<C: Combine>(
     }
 }
 
-/// Where the operands of members are: one's `own`, and those in others' rooms. By value: what has an address lies in memory, and where a closure refers to a part of an operation's state that is all of it.
+/// Where the operands of members are: one's `own`, and those in others' rooms. By value: what has an address
+/// lies in memory, and where a closure refers to a part of an operation's state that is all of it.
 #[inline(always)]
 pub(super) fn operands(me: Member, own: *mut u8, rooms: AllRooms<'_>) -> impl Fn(Member) -> *const u8 {
     move |member| if member == me { own } else { rooms.of(member) }.cast_const()
 }
 
-/// Whether the combination would begin to write the output before it has read the caller's operand. Unless it does, that is taken from the input, not
-/// from the caller's own room: who reads a line that another core has written may take it away altogether, and it would have to be fetched back.
+/// Whether the combination would begin to write the output before it has read the caller's operand. Unless it
+/// does, that is taken from the input, not from the caller's own room: who reads a line that another core has
+/// written may take it away altogether, and it would have to be fetched back.
 #[inline(always)]
 pub(super) fn must_set_aside(turn: &Turn<'_>, input: Span, output: Span) -> bool {
     must_set_aside_among(turn.size(), turn.me(), input, output)
@@ -88,10 +93,12 @@ pub(super) fn must_set_aside_among(operands: usize, me: usize, input: Span, outp
     input.ptr() == output.ptr() && me + 2 < operands
 }
 
-/// Where the root's own piece of `bytes` is to be read from: where it lies, or, if it must be [set aside](must_set_aside), the caller's slot of `step`.
+/// Where the root's own piece of `bytes` is to be read from: where it lies, or, if it must be [set
+/// aside](must_set_aside), the caller's slot of `step`.
 ///
 /// # Safety
-/// There are so many bytes at `from`. If they are set aside, the slot is free, holds them, and nobody else reads it.
+/// There are so many bytes at `from`. If they are set aside, the slot is free, holds them, and nobody else
+/// reads it.
 pub(super) unsafe fn roots_own(turn: &Turn<'_>, step: u32, from: *const u8, bytes: usize, aside: bool) -> *const u8 {
     if !aside {
         return from;

@@ -1,6 +1,9 @@
-//! Reduction whose result is scattered: each member combines its part, directly from where the others have put theirs.
+//! Reduction whose result is scattered: each member combines its part, directly from where the others have
+//! put theirs.
 //!
-//! Up to 56 bytes in all travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores up to 64 KiB as a whole in the sets. Of more, round k brings, for every member in its share of the slot, the k-th part of that member's elements.
+//! Up to 56 bytes in all travel in the lines, up to 4 KiB in short slots, and where members take turns on the
+//! cores up to 64 KiB as a whole in the sets. Of more, round k brings, for every member in its share of the
+//! slot, the k-th part of that member's elements.
 
 use super::block::Shares;
 use super::combine::{Combine, fold};
@@ -12,8 +15,8 @@ use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 
-/// Combines `input` of all members; `counts(i)` elements of the result go to `output` of member i. The output may begin where the
-/// input does, but not overlap it otherwise.
+/// Combines `input` of all members; `counts(i)` elements of the result go to `output` of member i. The output
+/// may begin where the input does, but not overlap it otherwise.
 #[inline(always)]
 pub fn reduce_scatter<C: Combine>(
     turn: Turn<'_, impl Waits>,
@@ -37,7 +40,8 @@ pub fn reduce_scatter<C: Combine>(
         turn.publish(1);
         all_wrote_room!(turn, waits, bytes);
         let at = (0..me).map(&counts).sum::<usize>() * size;
-        // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of Reduce).
+        // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of
+        // Reduce).
         let rooms = turn.rooms(bytes);
         let all = operands(me, if input.ptr() == output.ptr() { rooms.of(me) } else { input.ptr() }, rooms);
         let operand = move |m| all(m).wrapping_add(at);

@@ -1,8 +1,10 @@
-//! Reduction to a root where members take turns on the cores and are all within the call, of what is long: one of the upper half of the members, the relay, combines what that half has,
-//! and the root the rest. (A relay that computes after a nonblocking call would keep the root waiting.)
+//! Reduction to a root where members take turns on the cores and are all within the call, of what is long:
+//! one of the upper half of the members, the relay, combines what that half has, and the root the rest. (A
+//! relay that computes after a nonblocking call would keep the root waiting.)
 //!
-//! The expression is the same as if the root combined everything: x₀ ⊕ (x₁ ⊕ (… ⊕ s)), s being what the relay makes of the upper half. Nor is more copied, since the relay would have to
-//! copy its operand in any case. But two cores work at a time, the relay piece by piece ahead of the root.
+//! The expression is the same as if the root combined everything: x₀ ⊕ (x₁ ⊕ (… ⊕ s)), s being what the relay
+//! makes of the upper half. Nor is more copied, since the relay would have to copy its operand in any case.
+//! But two cores work at a time, the relay piece by piece ahead of the root.
 
 use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside_among, roots_own};
@@ -119,7 +121,8 @@ async fn receive<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C, outp
     let (me, relay, half) = (turn.me(), roles.relay, roles.half);
     let writes = me >= half;
     let aside = !writes && must_set_aside_among(half + 1, me, input, output);
-    // The relay reads the caller's operand. It is through with a piece when the caller has what it made of it.
+    // The relay reads the caller's operand. It is through with a piece when the caller has what it made of
+    // it.
     let ahead = (turn.depth() / 2).max(1);
     let mut put = 0;
     for step in 0..pieces.steps {

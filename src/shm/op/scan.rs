@@ -1,8 +1,9 @@
 //! Prefix reduction: member i gets the combination of the members up to itself, or before itself.
 //!
-//! Up to 56 bytes travel in the lines, less than 1 KiB in short slots, and each member combines what it needs. Of more, each member takes fragment by fragment what
-//! the one before has combined, adds its own, and leaves that in its slot for the next one: one combination per byte and
-//! member, and the fragments follow each other down the line of members.
+//! Up to 56 bytes travel in the lines, less than 1 KiB in short slots, and each member combines what it
+//! needs. Of more, each member takes fragment by fragment what the one before has combined, adds its own, and
+//! leaves that in its slot for the next one: one combination per byte and member, and the fragments follow
+//! each other down the line of members.
 
 use super::combine::{Combine, fold};
 use super::is_short;
@@ -16,8 +17,8 @@ use crate::sync::shared::{will_read, will_write};
 /// From so many bytes on, what the members before have combined is passed on.
 const ALONG: usize = 1 << 10;
 
-/// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is not touched) in `output`,
-/// which may be the input.
+/// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is
+/// not touched) in `output`, which may be the input.
 #[inline(always)]
 pub fn scan<C: Combine>(
     turn: Turn<'_, impl Waits>,
@@ -87,7 +88,8 @@ async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span,
             }
             turn.publish(step + 1);
         }
-        // SAFETY: a slot that is read here is the caller's own, or published; input and output may be the same.
+        // SAFETY: a slot that is read here is the caller's own, or published; input and output may be the
+        // same.
         unsafe {
             match (exclusive, me) {
                 (true, 0) => {}

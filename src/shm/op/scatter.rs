@@ -1,8 +1,9 @@
 //! Scatter, with blocks of any lengths: the root writes its queue, and each member reads what is its.
 //!
-//! A block that fits its member's share of the line, or of the short slot, travels there. Of others the first slot holds, for each
-//! member in its share, an address to read the block at, or the block's beginning; what remains goes in pieces, the k-th ones of all members before
-//! the next ones. Only the root and the member need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i. Where members take turns
+//! A block that fits its member's share of the line, or of the short slot, travels there. Of others the first
+//! slot holds, for each member in its share, an address to read the block at, or the block's beginning; what
+//! remains goes in pieces, the k-th ones of all members before the next ones. Only the root and the member
+//! need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i. Where members take turns
 //! on the cores, [`dealt`] says how blocks travel that are not short.
 
 use super::block::{Block, Rooms, Shares, all_lengths, index, longest, transfer, want_set};
@@ -33,7 +34,8 @@ impl<'p, 't> Plan<'p, 't> {
         }
     }
 
-    /// The root's slot of `step`, which only the member with the block of `len` bytes reads; but all read the first one, unless there is one only.
+    /// The root's slot of `step`, which only the member with the block of `len` bytes reads; but all read the
+    /// first one, unless there is one only.
     fn slot(&self, root: Member, step: u32, len: usize) -> *mut u8 {
         let fragment = self.turn.fragment();
         let bytes = if self.turn.size() == 2 { self.first.head() + self.turn.piece(len) } else { fragment };
@@ -51,8 +53,8 @@ impl<'p, 't> Plan<'p, 't> {
     }
 }
 
-/// As the root, sends every member its block of `all`; its own goes to `own`, if it does not stay there. From `zero_copy` bytes on,
-/// members may read their blocks directly.
+/// As the root, sends every member its block of `all`; its own goes to `own`, if it does not stay there. From
+/// `zero_copy` bytes on, members may read their blocks directly.
 #[inline(always)]
 pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: Turn<'_, impl Waits>,
@@ -87,12 +89,14 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
         } else {
             turn.finish();
         }
-        // The others have something to read meanwhile. Whatever becomes of it, the operation is over for the team.
+        // The others have something to read meanwhile. Whatever becomes of it, the operation is over for the
+        // team.
         own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own))
     }
 }
 
-/// Whether all blocks that are not short are [dealt], and none is so long that it may be read from the root's memory.
+/// Whether all blocks that are not short are [dealt], and none is so long that it may be read from the root's
+/// memory.
 #[inline(always)]
 fn is_dealt<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
     dealt::is_wanted(turn) && all_lengths(all, turn.others(), |len| len < zero_copy)
@@ -173,7 +177,8 @@ fn middle(turn: &Turn<'_>, len: usize) -> usize {
     len - divided::share(turn, len, Root::HasOwn)
 }
 
-/// Writes the root's part of the blocks that are `away` to their members' memory, where possible: to that of all before the one that it returns.
+/// Writes the root's part of the blocks that are `away` to their members' memory, where possible: to that of
+/// all before the one that it returns.
 async fn help<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, away: impl Fn(Member) -> bool) -> Result<Member> {
     for member in turn.others().filter(|&m| away(m)) {
         let (block, len) = (Block::new(all, member), all.len(member));

@@ -1,8 +1,9 @@
 //! Reductions whose work the members share.
 //!
-//! Round by round: each member copies a fragment of its input to its slot (step 2k), all but the part that it will combine itself; it
-//! combines its part from all slots into its own (step 2k + 1), and collects the other parts from where they were combined. So
-//! every byte crosses between caches twice, however many members there are.
+//! Round by round: each member copies a fragment of its input to its slot (step 2k), all but the part that it
+//! will combine itself; it combines its part from all slots into its own (step 2k + 1), and collects the
+//! other parts from where they were combined. So every byte crosses between caches twice, however many
+//! members there are.
 
 use super::all_wrote;
 use super::combine::{Combine, ForSlot};

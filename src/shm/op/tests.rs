@@ -43,7 +43,8 @@ impl endpoint::Blocks for Row {
     }
 }
 
-/// An operation in which member i has a block of `lengths[i]` bytes, for everybody else or for, or from, member 0.
+/// An operation in which member i has a block of `lengths[i]` bytes, for everybody else or for, or from,
+/// member 0.
 #[derive(Clone, Copy)]
 struct Case {
     operation: &'static str,
@@ -84,8 +85,8 @@ impl Case {
         }
     }
 
-    /// How many bytes all members together copy past the cache, where they have cores in this way, and do so from `bypass_min` bytes on;
-    /// `readable`: they can read each other's memory.
+    /// How many bytes all members together copy past the cache, where they have cores in this way, and do so
+    /// from `bypass_min` bytes on; `readable`: they can read each other's memory.
     fn bypassed(self, cores: Cores, bypass_min: usize, readable: bool) -> usize {
         self.copied(Config { bypass_min, ..Config::built_in(MEMBERS, cores) }, cores, readable).0
     }
@@ -158,7 +159,8 @@ fn what_all_write_together_decides_whether_it_goes_past_the_caches() {
 
 #[test]
 fn an_alltoall_that_the_caches_do_not_hold_goes_past_them_to_other_cores() {
-    // All together 360,000 bytes, through sets of as many bytes at least. Each member has two readers on the other core.
+    // All together 360,000 bytes, through sets of as many bytes at least. Each member has two readers on the
+    // other core.
     for (fragments, past, readable, lengths, found) in [
         (8, true, true, [30_000; MEMBERS], 2 * MEMBERS * 30_000),
         (8, true, true, [29_999; MEMBERS], 0),
@@ -273,7 +275,8 @@ impl Runs for Alone {
 
 #[test]
 fn what_is_short_and_blocks_needs_no_future() {
-    /// Whether an alltoall, one of what lies still, a broadcast and a gather are done when the function returns.
+    /// Whether an alltoall, one of what lies still, a broadcast and a gather are done when the function
+    /// returns.
     fn done(waits: impl Waits, len: usize, in_place: bool) -> [bool; 4] {
         let team = Team::new(Heap::new(1, usize::MAX, true).member(0), Config::built_in(1, Cores::Shared));
         let mut context = Context::from_waker(Waker::noop());

@@ -1,8 +1,9 @@
-//! Broadcast, reduction and barrier along a tree of groups of the members (such as those of a NUMA node each): what is between two groups
-//! crosses once, and whoever leads a group waits for few.
+//! Broadcast, reduction and barrier along a tree of groups of the members (such as those of a NUMA node
+//! each): what is between two groups crosses once, and whoever leads a group waits for few.
 //!
-//! Each member has its line and its slots as in the other operations; it reads its parent's and its children's only. For what is bound by latency:
-//! long data go without a tree, which copies them once more at each level ([`suits_bcast`], [`suits_reduction`]).
+//! Each member has its line and its slots as in the other operations; it reads its parent's and its
+//! children's only. For what is bound by latency: long data go without a tree, which copies them once more at
+//! each level ([`suits_bcast`], [`suits_reduction`]).
 
 use super::combine::{Combine, fold};
 use super::is_short;
@@ -25,8 +26,8 @@ pub struct Rung {
     pub leader: usize,
 }
 
-/// The groups of one member, bottom to top: it leads all of them but perhaps the last, and leaders are the members of the groups above. All
-/// members find groups of one tree.
+/// The groups of one member, bottom to top: it leads all of them but perhaps the last, and leaders are the
+/// members of the groups above. All members find groups of one tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     root: Member,
@@ -68,12 +69,14 @@ impl Tree {
     }
 }
 
-/// Whether so many bytes are broadcast along a tree: longer ones may be read from the root's memory. The same on all members.
+/// Whether so many bytes are broadcast along a tree: longer ones may be read from the root's memory. The same
+/// on all members.
 pub fn suits_bcast(team: &Team, bytes: usize, zero_copy: usize) -> bool {
     bytes < zero_copy || !team.memory().zero_copy()
 }
 
-/// Whether so many bytes are combined along a tree: of longer ones all members combine a part, as a rule. The same on all members.
+/// Whether so many bytes are combined along a tree: of longer ones all members combine a part, as a rule. The
+/// same on all members.
 pub fn suits_reduction(team: &Team, bytes: usize) -> bool {
     bytes < team.config().shared_work_min
 }
@@ -146,8 +149,8 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
     Ok(())
 }
 
-/// Combines `input` of all members in `output` of the tree's root, which may be its input: in each group in the order of the members, which is that
-/// of all members where groups are of consecutive ones.
+/// Combines `input` of all members in `output` of the tree's root, which may be its input: in each group in
+/// the order of the members, which is that of all members where groups are of consecutive ones.
 pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span, output: Span) -> Result<()> {
     let (me, size) = (turn.me(), op.size());
     let places = Places::new(&turn, input.len() * size);

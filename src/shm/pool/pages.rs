@@ -1,8 +1,9 @@
 //! How the pages of a pool come from the system, and go back.
 //!
-//! What readers must find zeroed is reserved before anybody touches it. So are queues in a folder, which may be full. Queues in a memfd come by being touched, unless the
-//! system counts memory before it is used: a communicator that hardly works has leased a whole queue, and takes the pages that it writes.
-//! Pages of groups that have ended stay for the next ones, up to [`WARM`]; what is more goes back.
+//! What readers must find zeroed is reserved before anybody touches it. So are queues in a folder, which may
+//! be full. Queues in a memfd come by being touched, unless the system counts memory before it is used: a
+//! communicator that hardly works has leased a whole queue, and takes the pages that it writes. Pages of
+//! groups that have ended stay for the next ones, up to [`WARM`]; what is more goes back.
 
 use std::ptr;
 
@@ -11,7 +12,8 @@ use super::super::failure::Failure;
 use super::super::memory::{Contents, Page};
 use super::{PAGE, Pool, State};
 
-/// While so small a part of the budget is in use, queues that are written all over soon are reserved and mapped beforehand: one part of so many.
+/// While so small a part of the budget is in use, queues that are written all over soon are reserved and
+/// mapped beforehand: one part of so many.
 const EARLY: u64 = 8;
 /// Bytes of pages that no group has, at most, and one part in so many of the budget.
 const WARM: (u64, u64) = (4 << 20, 8);
@@ -46,7 +48,8 @@ impl Pool {
         Ok(first)
     }
 
-    /// Reserves and opens those of the pages that are not, and zeroes those that were reserved, where zeros are wanted.
+    /// Reserves and opens those of the pages that are not, and zeroes those that were reserved, where zeros
+    /// are wanted.
     fn ready(&self, state: &mut State, first: Page, count: u32, contents: Contents) -> Result<(), Failure> {
         let runs = state.reserved.runs(first, count);
         self.reserve(state, &runs, contents)?;

@@ -1,4 +1,5 @@
-//! Lengths from which on data are read from another process' memory: for each operation, and where nothing is measured.
+//! Lengths from which on data are read from another process' memory: for each operation, and where nothing is
+//! measured.
 
 #[cfg(doc)]
 use crate::shm::config::Config;
@@ -8,20 +9,27 @@ use crate::shm::copy;
 use crate::shm::op;
 use crate::shm::reading::Way;
 
-/// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a scatter, and those of an alltoall. Where two cores' caches are fast, reading a Scatter takes longer up to 2 MiB
-/// among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5 to 15 %; where they are slow, and writes do not go past them, an Alltoall through the queue takes up to a third longer from 256 KiB on among four,
-/// from 128 KiB on among eight, and more than other libraries take, and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never bad.
+/// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a
+/// scatter, and those of an alltoall. Where two cores' caches are fast, reading a Scatter takes longer up to
+/// 2 MiB among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5
+/// to 15 %; where they are slow, and writes do not go past them, an Alltoall through the queue takes up to a
+/// third longer from 256 KiB on among four, from 128 KiB on among eight, and more than other libraries take,
+/// and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never
+/// bad.
 const CROWDED_SCATTER: usize = 16 << 20;
-/// In blocking operations members of a scatter [choose](op::dealt::may_choose) whether to read, also from so many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
+/// In blocking operations members of a scatter [choose](op::dealt::may_choose) whether to read, also from so
+/// many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
 const CROWDED_CHOICE: usize = 2 << 20;
 /// See there.
 const CROWDED_ALLTOALL: usize = 4 << 20;
-/// Up to so many processes queues may [do better](queues_win) there: as many as it was measured with. Of 33 and more, shares of a queue are too short to go past the caches.
+/// Up to so many processes queues may [do better](queues_win) there: as many as it was measured with. Of 33
+/// and more, shares of a queue are too short to go past the caches.
 const CROWDED_QUEUES: usize = 8;
 /// Shorter blocks are not read there.
 const CROWDED_LEAST: usize = 128 << 10;
 
-/// From how many bytes on data are read from another process' memory, for each operation; `usize::MAX`: never.
+/// From how many bytes on data are read from another process' memory, for each operation; `usize::MAX`:
+/// never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// Of a broadcast.
@@ -32,13 +40,16 @@ pub struct Thresholds {
     pub scatter: usize,
     /// Of a block of an allgather.
     pub allgather: usize,
-    /// Of a block of an alltoall, and of which longer ones not any more. (Neighbourhoods, and nodes among others, do without that end: it was measured of whole alltoalls.)
+    /// Of a block of an alltoall, and of which longer ones not any more. (Neighbourhoods, and nodes among
+    /// others, do without that end: it was measured of whole alltoalls.)
     pub alltoall: Reads,
     /// Of an operand of an allreduce.
     pub allreduce: usize,
 }
 
-/// Which blocks are read from another process' memory: those of `from` bytes and more, but of less than `end`. Whose they are decides, where they are not short, so that others need not know; members must agree about a `from` that keeps short ones from shares of a slot.
+/// Which blocks are read from another process' memory: those of `from` bytes and more, but of less than
+/// `end`. Whose they are decides, where they are not short, so that others need not know; members must agree
+/// about a `from` that keeps short ones from shares of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reads {
     /// The shortest ones.
@@ -89,16 +100,18 @@ impl Thresholds {
     }
 
     /// Where nothing has been measured: the root of a scatter, which copies for all others,
-    /// leaves that to them, and so do members of an alltoall, where each copies something else for each other; whatever else is copied twice needs no turns
-    /// in between, or is copied in only once for all.
+    /// leaves that to them, and so do members of an alltoall, where each copies something else for each
+    /// other; whatever else is copied twice needs no turns in between, or is copied in only once for all.
     pub const UNKNOWN: Thresholds =
         Thresholds { scatter: 16 << 10, alltoall: Reads::on(64 << 10), ..Thresholds::all(usize::MAX) };
-    /// The same where processes [give cores away](crate::shm::config::Cores::Lent) while they wait, so that times say little.
+    /// The same where processes [give cores away](crate::shm::config::Cores::Lent) while they wait, so that
+    /// times say little.
     pub const LENT: Thresholds =
         Thresholds { scatter: CROWDED_LEAST, alltoall: Reads::on(CROWDED_LEAST), ..Thresholds::all(usize::MAX) };
-    /// The same where they take turns. There who lends its memory has to wait until the others have had their turns, and what is shorter is
-    /// sooner copied twice, while it fits the caches.
-    /// `queues`: they [do better](queues_win). Then nothing is read in an alltoall, and the root of a scatter may [keep](op::dealt::keeps) what is to be read.
+    /// The same where they take turns. There who lends its memory has to wait until the others have had their
+    /// turns, and what is shorter is sooner copied twice, while it fits the caches.
+    /// `queues`: they [do better](queues_win). Then nothing is read in an alltoall, and the root of a scatter
+    /// may [keep](op::dealt::keeps) what is to be read.
     pub fn crowded(members: usize, queues: bool) -> ByMode {
         let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
         let alltoall = Reads::on(if queues { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) });
@@ -114,7 +127,8 @@ impl Thresholds {
     }
 }
 
-/// Whether long blocks had better go through the queues where others' memory could be read: where processes take turns on the cores, writes [may go past the caches](copy::may_go_past), and reading is a system call
+/// Whether long blocks had better go through the queues where others' memory could be read: where processes
+/// take turns on the cores, writes [may go past the caches](copy::may_go_past), and reading is a system call
 /// each time. (Mapped memory needs none.)
 pub fn queues_win(way: Way, cores: Cores, members: usize) -> bool {
     way != Way::Smsc && cores == Cores::Shared && members <= CROWDED_QUEUES && copy::may_go_past()

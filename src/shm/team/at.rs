@@ -21,7 +21,8 @@ impl At<StreamControl> {
     /// One of a team's `controls`, for no longer than there is the team.
     #[inline(always)]
     pub(super) unsafe fn control<'t>(self) -> &'t Control {
-        // SAFETY: `Memory` promises a control block there; it is only accessed through shared words and raw pointers. The address was made from that of the whole block, by no reference.
+        // SAFETY: `Memory` promises a control block there; it is only accessed through shared words and raw
+        // pointers. The address was made from that of the whole block, by no reference.
         unsafe { &*self.0.byte_sub(offset_of!(Control, stream)).cast::<Control>() }
     }
 }

@@ -8,8 +8,8 @@ use crate::shm::rates::{ByMode, Thresholds};
 use crate::sync::shared::Ordering;
 
 impl Team {
-    /// From how many bytes on to read other members' memory directly; never, unless it was said. `late`: the operation was called when
-    /// that [had been learned](Team::has_learned).
+    /// From how many bytes on to read other members' memory directly; never, unless it was said. `late`: the
+    /// operation was called when that [had been learned](Team::has_learned).
     #[inline(always)]
     pub fn thresholds(&self, late: bool, blocking: bool) -> &Thresholds {
         const NEVER: Thresholds = Thresholds::all(usize::MAX);
@@ -18,7 +18,8 @@ impl Team {
         learned.or(first.get()).map_or(&NEVER, |modes| if blocking { &modes.blocking } else { &modes.others })
     }
 
-    /// Says so, before the first operation that asks; the same for all members. Nothing, where they cannot read each other's memory.
+    /// Says so, before the first operation that asks; the same for all members. Nothing, where they cannot
+    /// read each other's memory.
     pub fn set_thresholds(&self, thresholds: ByMode) {
         if self.memory.zero_copy() {
             self.keep_still(&thresholds);
@@ -37,8 +38,10 @@ impl Team {
         self.thresholds[1].get().is_some()
     }
 
-    /// Whether a message of `len` bytes, of a blocking operation, is short, lies [still](Config::still), and is not read elsewhere, whatever the [thresholds](Team::thresholds): never so of one that another way of an operation would take
-    /// for something else, since members may come to the same operation by different ways.
+    /// Whether a message of `len` bytes, of a blocking operation, is short, lies [still](Config::still), and
+    /// is not read elsewhere, whatever the [thresholds](Team::thresholds): never so of one that another way
+    /// of an operation would take for something else, since members may come to the same operation by
+    /// different ways.
     #[inline(always)]
     pub fn lies_still(&self, len: usize) -> bool {
         len <= usize::from(self.still.load(Ordering::Relaxed))

@@ -1,10 +1,13 @@
 //! Who is on which core, as far as members have told: whether it pays to go on looking.
 //!
-//! Where processes take turns on the cores, whoever waits gives its core away: to one that is awaited, or has yet to come. But where the one that is awaited runs on another core, and nobody here has anything to do before, to go on
-//! looking for about as long as it takes to give the core away saves two turns: all the others have theirs before the caller is back. (Barriers and Reduces of 8 B of four ranks on two cores took 0.95 of the time:
-//! docs/findings.md, "Two states in one job".)
+//! Where processes take turns on the cores, whoever waits gives its core away: to one that is awaited, or has
+//! yet to come. But where the one that is awaited runs on another core, and nobody here has anything to do
+//! before, to go on looking for about as long as it takes to give the core away saves two turns: all the
+//! others have theirs before the caller is back. (Barriers and Reduces of 8 B of four ranks on two cores took
+//! 0.95 of the time: docs/findings.md, "Two states in one job".)
 //!
-//! Only of up to eight members, and by `auto` waits. All of it is hints: where what was told is no longer so, a wait takes longer, or a copy ([`readers`](crate::shm::copy::readers)).
+//! Only of up to eight members, and by `auto` waits. All of it is hints: where what was told is no longer so,
+//! a wait takes longer, or a copy ([`readers`](crate::shm::copy::readers)).
 
 use super::{NEAR, Team};
 use crate::shm::copy::readers::Reader;
@@ -50,7 +53,8 @@ impl Team {
         }
     }
 
-    /// Whether it pays to go on looking for `target` in a word of `member`'s control for the first stream, rather than give the core away. `root`: all wait for that one, and nobody for the caller.
+    /// Whether it pays to go on looking for `target` in a word of `member`'s control for the first stream,
+    /// rather than give the core away. `root`: all wait for that one, and nobody for the caller.
     #[inline(always)]
     pub(in crate::shm) fn may_come_soon(&self, member: Member, word: &SharedU64, target: u64, root: bool) -> bool {
         let here = self.core.load(Ordering::Relaxed);
@@ -64,7 +68,8 @@ impl Team {
         }
         let mut beside = (0..self.size()).filter(|&m| m != self.me() && self.core_of(m) == here);
         if root {
-            // Of two that wait for the root one is through at once. Where there are more, they had better come while it is not there.
+            // Of two that wait for the root one is through at once. Where there are more, they had better
+            // come while it is not there.
             beside.next();
             return beside.next().is_none();
         }

@@ -18,7 +18,8 @@ pub(in crate::shm) struct Queues {
     pub nearness: Nearness,
 }
 
-/// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses it.
+/// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses
+/// it.
 #[repr(C)]
 pub(in crate::shm) struct Stream {
     /// Number of the next operation.

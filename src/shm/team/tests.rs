@@ -15,7 +15,8 @@ fn where_memory_cannot_be_read_nothing_is_to_be_read() {
 
 #[test]
 fn what_lies_still_is_short_whichever_way_a_member_comes() {
-    // Short slots, what lies still there, from where on reductions share the work, and whether members take turns.
+    // Short slots, what lies still there, from where on reductions share the work, and whether members take
+    // turns.
     let configs = [
         (4096, 1024, 8192, false),
         (4096, 9999, 8192, true),

@@ -32,7 +32,8 @@ pub(super) struct Awaited {
 }
 
 impl Team {
-    /// Where processes take turns on the cores, little of what a blocking operation touches is in this core's cache: brings what every one touches, all at the same time. Tells on which core the caller is.
+    /// Where processes take turns on the cores, little of what a blocking operation touches is in this core's
+    /// cache: brings what every one touches, all at the same time. Tells on which core the caller is.
     #[inline(always)]
     pub fn bring(&self) {
         if likely(!self.may_sleep) {
@@ -55,7 +56,8 @@ impl Team {
         self.wake(|| [(word, before, next)]);
     }
 
-    /// Wakes who sleeps on any of these words of the caller's, each of which it has stored already: from one value to another.
+    /// Wakes who sleeps on any of these words of the caller's, each of which it has stored already: from one
+    /// value to another.
     #[inline(always)]
     pub(in crate::shm) fn wake<'w, const WORDS: usize>(
         &self,
@@ -69,7 +71,8 @@ impl Team {
     /// Whether anybody says that it sleeps, or will not before it has seen what the caller has published.
     #[inline(always)]
     fn is_any_asleep(&self) -> bool {
-        // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we find it asleep.
+        // SYNC(asleep): either the sleeper's second look finds what was published before this fence, or we
+        // find it asleep.
         fence(Ordering::SeqCst);
         self.sleepers().load(Ordering::Relaxed) != 0
     }
@@ -96,8 +99,8 @@ impl Team {
             on_low |= at == low;
             on_high |= at == high;
         }
-        // One who waits within the operation sleeps on the step, one who waits for a later operation on its number; but the
-        // former may wait in vain for a step when the owner goes on to the next operation.
+        // One who waits within the operation sleeps on the step, one who waits for a later operation on its
+        // number; but the former may wait in vain for a step when the owner goes on to the next operation.
         if on_low {
             futex::wake(word, Half::Low);
         }
@@ -106,7 +109,8 @@ impl Team {
         }
     }
 
-    /// Notes that a wait of a blocking operation for a word of `member` has found nothing; `begins`: for the first time.
+    /// Notes that a wait of a blocking operation for a word of `member` has found nothing; `begins`: for the
+    /// first time.
     pub(in crate::shm) fn note(&self, member: Member, word: &SharedU64, target: u64, begins: bool) {
         self.awaited.member.store(member, Ordering::Relaxed);
         self.awaited.word.store(ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
@@ -124,8 +128,9 @@ impl Team {
         self.awaited.count.store(count.saturating_add(2), Ordering::Relaxed);
     }
 
-    /// Whether what was polled since the last pause, in vain, waits for exactly one word and no messages. If not, the executor of a blocking operation
-    /// makes progress after each [pause](Team::pause): who waits for messages gets them no other way.
+    /// Whether what was polled since the last pause, in vain, waits for exactly one word and no messages. If
+    /// not, the executor of a blocking operation makes progress after each [pause](Team::pause): who waits
+    /// for messages gets them no other way.
     pub fn waits_for_one_word(&self) -> bool {
         self.awaited.count.load(Ordering::Relaxed) == 1
     }
@@ -139,15 +144,17 @@ impl Team {
         patience.is_progress_due(&self.config.waiting)
     }
 
-    /// After each of the next so many vain looks of one who waits for one word all that is to be done is to give the core away.
+    /// After each of the next so many vain looks of one who waits for one word all that is to be done is to
+    /// give the core away.
     #[inline(always)]
     pub fn only_yields(&self, patience: &Patience) -> u32 {
         patience.only_yields(&self.config.waiting)
     }
 
-    /// For the executor of a blocking operation, after each poll that found nothing: whether to give the core away now. Or it sleeps, for at most 1 ms, but
-    /// only if exactly one wait was polled since the last call: an operation with several lanes waits for whichever comes first, and one that waits for a
-    /// message not at all.
+    /// For the executor of a blocking operation, after each poll that found nothing: whether to give the core
+    /// away now. Or it sleeps, for at most 1 ms, but only if exactly one wait was polled since the last call:
+    /// an operation with several lanes waits for whichever comes first, and one that waits for a message not
+    /// at all.
     #[must_use = "the core is not given away here"]
     pub fn pause(&self, patience: &mut Patience) -> bool {
         let count = self.awaited.count.load(Ordering::Relaxed);
@@ -184,8 +191,8 @@ impl Team {
     }
 }
 
-/// What one says that sleeps on half of a word of `member`: never 0. The word is told by where it lies in its page, as every process maps pages elsewhere;
-/// others that lie there in other pages cost a vain call.
+/// What one says that sleeps on half of a word of `member`: never 0. The word is told by where it lies in its
+/// page, as every process maps pages elsewhere; others that lie there in other pages cost a vain call.
 fn place(member: Member, word: &SharedU64, half: Half) -> u64 {
     let in_page = ptr::from_ref(word).addr() as u64 % PAGE as u64;
     (member as u64 + 1) << 16 | in_page << 1 | u64::from(half == Half::High)

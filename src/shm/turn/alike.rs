@@ -1,4 +1,5 @@
-//! Where all members have what an operation needs of each: it lies alike, as a rule, so that who wants that of several asks once.
+//! Where all members have what an operation needs of each: it lies alike, as a rule, so that who wants that
+//! of several asks once.
 
 use super::{View, rotation};
 #[cfg(doc)]

@@ -1,16 +1,24 @@
-//! Data that other members cannot read where they lie: they ask the owner for them, and get them through its queue.
+//! Data that other members cannot read where they lie: they ask the owner for them, and get them through its
+//! queue.
 //!
-//! Some memory can be accessed by its own process only: a device's, or what memfd_secret(2) gives. Its owner does not know that it is such. To try
-//! would cost a system call each time, so it lends its memory all the same, and who then fails to read it asks: an operation all of whose data can be read
-//! does nothing for that. The owner waits for its readers at the end of the operation, where it finds that one of them asks, and answers.
+//! Some memory can be accessed by its own process only: a device's, or what memfd_secret(2) gives. Its owner
+//! does not know that it is such. To try would cost a system call each time, so it lends its memory all the
+//! same, and who then fails to read it asks: an operation all of whose data can be read does nothing for
+//! that. The owner waits for its readers at the end of the operation, where it finds that one of them asks,
+//! and answers.
 //!
-//! * *To ask*: a member puts the part that it wants in its last words, and publishes a step of its `read` word that says whom it asks. Such steps come after all others,
-//!   so who asks has come to the end of the operation: it has read all it can, and nobody waits for that any more.
-//! * *To answer*: the owner copies the part to the beginning of its set, or as much of it as fits, and publishes a step of its line that says whom it answers. Nobody else
-//!   uses the set: before its first answer the owner waits until all its readers have come to the end, and if they are not all others, it has chosen a free set before it lent anything. It gives the next answer when
-//!   the one who got the last one has said, by its next step, that it is through with it.
-//! * *No circle*: who waits for an answer, or for one to be read, answers others meanwhile; and nothing before the end of an operation waits for its end.
-//! * *More than there is* is not given: where both sides have another length (an error of the program), the reader fails, as it would have by reading on.
+//! * *To ask*: a member puts the part that it wants in its last words, and publishes a step of its `read`
+//!   word that says whom it asks. Such steps come after all others, so who asks has come to the end of the
+//!   operation: it has read all it can, and nobody waits for that any more.
+//! * *To answer*: the owner copies the part to the beginning of its set, or as much of it as fits, and
+//!   publishes a step of its line that says whom it answers. Nobody else uses the set: before its first
+//!   answer the owner waits until all its readers have come to the end, and if they are not all others, it
+//!   has chosen a free set before it lent anything. It gives the next answer when the one who got the last
+//!   one has said, by its next step, that it is through with it.
+//! * *No circle*: who waits for an answer, or for one to be read, answers others meanwhile; and nothing
+//!   before the end of an operation waits for its end.
+//! * *More than there is* is not given: where both sides have another length (an error of the program), the
+//!   reader fails, as it would have by reading on.
 
 use super::View;
 use crate::endpoint::{Error, Result};
@@ -70,8 +78,8 @@ impl Desk<'_> {
 }
 
 impl View<'_> {
-    /// Gets these parts of what members have lent, and answers others meanwhile. When the caller has done whatever else it had to do before
-    /// its [end](super::Turn::finish_together) of the operation.
+    /// Gets these parts of what members have lent, and answers others meanwhile. When the caller has done
+    /// whatever else it had to do before its [end](super::Turn::finish_together) of the operation.
     #[cold]
     #[inline(never)]
     pub fn ask<'a>(&'a self, lent: &'a dyn Lend, wanted: Vec<(Member, Range<usize>)>, take: &'a Take<'a>) -> Rare<'a> {
@@ -84,7 +92,8 @@ impl View<'_> {
                     self.ask_for(&mut desk, member, piece.clone()).await?;
                     let answer = self.set_begin(member);
                     let mut given = [0_u64];
-                    // SAFETY: published; the set begins with that number, and holds the piece behind it. Nobody writes it before the caller's next step.
+                    // SAFETY: published; the set begins with that number, and holds the piece behind it.
+                    // Nobody writes it before the caller's next step.
                     unsafe { copy::read(given.as_mut_ptr().cast(), answer, size_of_val(&given), false) };
                     if given[0] != piece.len() as u64 {
                         return Err(Error::Lengths);
@@ -98,7 +107,8 @@ impl View<'_> {
         })
     }
 
-    /// Answers others until all `readers`, who may read the caller's private memory, are through with the operation. `result`: what has gone wrong before.
+    /// Answers others until all `readers`, who may read the caller's private memory, are through with the
+    /// operation. `result`: what has gone wrong before.
     #[cold]
     #[inline(never)]
     pub(super) fn answer<'a>(&'a self, lent: &'a dyn Lend, result: Result<()>, readers: Vec<Member>) -> Rare<'a> {
@@ -131,7 +141,8 @@ impl View<'_> {
         self.attend_until(desk, Some(member), is_answered).await
     }
 
-    /// Answers others until something has come to be. `awaited`: a member that is needed for that besides those that the caller answers.
+    /// Answers others until something has come to be. `awaited`: a member that is needed for that besides
+    /// those that the caller answers.
     async fn attend_until(
         &self,
         desk: &mut Desk<'_>,

@@ -1,8 +1,14 @@
-//! Whether the other one's caches are near after all, for a writer whose slots [rotate](super::rotation), and whose writes [were slow](crate::shm::copy::pace).
+//! Whether the other one's caches are near after all, for a writer whose slots [rotate](super::rotation), and
+//! whose writes [were slow](crate::shm::copy::pace).
 //!
-//! Writes are slow for other reasons, too: pages and contents that nobody has used for long. Where slots rotate all that is soon over while caches are near, but what was decided would last: up to 50 ms in which each message takes up to twice as long.
-//! So between two members a writer that goes past the caches looks now and then how long it takes to read how far the other has come as a reader. Where that has changed since, the line comes from the other's cache: on a Zen 4 of 2.6 GHz in 104 to 130 ticks of the time stamp counter where caches are near,
-//! and in 338 to 416 where they are far. Only quick ones tell, as a slow one may have left the caches, or its page the tables; and only two in a row. Among more members a line may come from one that has read it before.
+//! Writes are slow for other reasons, too: pages and contents that nobody has used for long. Where slots
+//! rotate all that is soon over while caches are near, but what was decided would last: up to 50 ms in which
+//! each message takes up to twice as long. So between two members a writer that goes past the caches looks
+//! now and then how long it takes to read how far the other has come as a reader. Where that has changed
+//! since, the line comes from the other's cache: on a Zen 4 of 2.6 GHz in 104 to 130 ticks of the time stamp
+//! counter where caches are near, and in 338 to 416 where they are far. Only quick ones tell, as a slow one
+//! may have left the caches, or its page the tables; and only two in a row. Among more members a line may
+//! come from one that has read it before.
 
 use super::View;
 use crate::shm::copy;
@@ -33,7 +39,8 @@ pub(in crate::shm) struct Nearness {
 }
 
 impl Nearness {
-    /// Whether the other one has turned out to be near, now that operation `op` writes. A look says how far it is, and how long it took to read that; `is_known`: not for the first time.
+    /// Whether the other one has turned out to be near, now that operation `op` writes. A look says how far
+    /// it is, and how long it took to read that; `is_known`: not for the first time.
     fn ask(&self, op: u32, look: impl FnOnce() -> (u64, Option<u64>), is_known: impl FnOnce(u64) -> bool) -> bool {
         if op.wrapping_sub(self.looked.load(Relaxed)) < SELDOM {
             return false;
@@ -63,7 +70,8 @@ impl View<'_> {
     }
 }
 
-/// Looks, now that operation `op` writes, how far the other one has come as a reader. (Not a part of operations.)
+/// Looks, now that operation `op` writes, how far the other one has come as a reader. (Not a part of
+/// operations.)
 #[inline(never)]
 fn see_whether_other_is_near(stream: &Stream, queues: &Queues, word: &SharedU64, op: u32) {
     if cfg!(loom) || !copy::takes_for_far(ptr::from_ref(stream).addr()) {

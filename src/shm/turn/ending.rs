@@ -1,4 +1,5 @@
-//! Ends of operations in which members access each other's private memory: whoever lends its memory waits for the others, whatever goes wrong.
+//! Ends of operations in which members access each other's private memory: whoever lends its memory waits for
+//! the others, whatever goes wrong.
 
 use super::asking::{Lend, Nothing};
 use super::{Turn, View};
@@ -9,14 +10,16 @@ use crate::shm::reach::Reach;
 use crate::sync::shared::Ordering;
 
 impl Turn<'_> {
-    /// Ends the operation as a reader, then waits until all others have done so too: they have read the caller's own memory.
+    /// Ends the operation as a reader, then waits until all others have done so too: they have read the
+    /// caller's own memory.
     pub fn finish_together(self) -> impl Future<Output = Result<()>> {
         let others = self.others();
         self.finish_with(others, &Nothing)
     }
 
-    /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are told so, in order that nobody waits
-    /// for the caller, and are waited for all the same, since they may still read its memory. `lent`: what they read there.
+    /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are
+    /// told so, in order that nobody waits for the caller, and are waited for all the same, since they may
+    /// still read its memory. `lent`: what they read there.
     pub fn end_together(self, result: Result<()>, lent: &dyn Lend) -> impl Future<Output = Result<()>> {
         let others = self.others();
         self.end_with(result, others, lent)
@@ -59,7 +62,8 @@ impl<'t> View<'t> {
         self.reader(member, word(self.op.wrapping_add(1), 0))
     }
 
-    /// Waits until members are through with the operation that read the caller's own memory: also when one fails, the others read on.
+    /// Waits until members are through with the operation that read the caller's own memory: also when one
+    /// fails, the others read on.
     pub async fn all_over(&self, members: impl Iterator<Item = Member>) -> Result<()> {
         let mut result = Ok(());
         for member in members {
@@ -83,8 +87,9 @@ impl<'t> View<'t> {
         result
     }
 
-    /// Says that the caller is through with the operation, then waits until these members are so too: they read or write the caller's own memory. What has
-    /// gone wrong here is told them first, so that nobody waits for the caller. What remains is to [`finish`](Turn::finish).
+    /// Says that the caller is through with the operation, then waits until these members are so too: they
+    /// read or write the caller's own memory. What has gone wrong here is told them first, so that nobody
+    /// waits for the caller. What remains is to [`finish`](Turn::finish).
     pub async fn over_with(
         &self,
         result: Result<()>,
@@ -100,8 +105,9 @@ impl<'t> View<'t> {
         self.all_served(lent, members).await
     }
 
-    /// Waits for members like [`over_with`](View::over_with), of a caller that is not through yet: it wants to know what they have said [last](View::last_words). They
-    /// do not wait for it to be, and ask for nothing.
+    /// Waits for members like [`over_with`](View::over_with), of a caller that is not through yet: it wants
+    /// to know what they have said [last](View::last_words). They do not wait for it to be, and ask for
+    /// nothing.
     pub async fn outlast(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
         if result.is_err() {
             self.team.fail();
@@ -112,8 +118,9 @@ impl<'t> View<'t> {
         self.all_over(members).await
     }
 
-    /// What a member says when it is through with an operation: the caller's own may be written until it is, if it waits for the readers then; another's be read from
-    /// then on until the caller is through. Before that, of a member that [asks](super::asking), what it wants.
+    /// What a member says when it is through with an operation: the caller's own may be written until it is,
+    /// if it waits for the readers then; another's be read from then on until the caller is through. Before
+    /// that, of a member that [asks](super::asking), what it wants.
     pub fn last_words(&self, member: Member) -> *mut u8 {
         self.control(member).read.payload()
     }

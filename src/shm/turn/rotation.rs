@@ -1,11 +1,20 @@
-//! Slots that go round the whole queue, where each member has a core ([`Config::rotates`](crate::shm::config::Config::rotates)).
+//! Slots that go round the whole queue, where each member has a core
+//! ([`Config::rotates`](crate::shm::config::Config::rotates)).
 //!
-//! A line that another core holds because it has read it comes back slowly to who writes it, also where both share a cache beyond their own. So slots do not lie where those of the latest operations lay, but where others have not read for so long that their own caches have
-//! lost it.
+//! A line that another core holds because it has read it comes back slowly to who writes it, also where both
+//! share a cache beyond their own. So slots do not lie where those of the latest operations lay, but where
+//! others have not read for so long that their own caches have lost it.
 //!
-//! Operation n uses set n % w, as all do. But its slots begin at another fragment of that than those of operation n − w did, and fill that, as long as they need to be, and the following ones. There lies what is short, too, but not so short that it lies [still](crate::shm::config::Config::still). And between two members what does not fit the slots of a set at once goes on in the following sets, instead of in the same slots again: step k is in
-//! set (n + 5 (k / d)) % w, for d slots. Who writes step d or a later one knows that the other has read a step of this operation, or has published one, and so is through with all earlier ones, whose sets these are. But afterwards it must not begin to write one of these sets in a later operation, which has
-//! it by its number, before the other is through with operation n. Among more members that would not do: who has read the slot that is needed need not be the one that is still reading another set.
+//! Operation n uses set n % w, as all do. But its slots begin at another fragment of that than those of
+//! operation n − w did, and fill that, as long as they need to be, and the following ones. There lies what is
+//! short, too, but not so short that it lies [still](crate::shm::config::Config::still). And between two
+//! members what does not fit the slots of a set at once goes on in the following sets, instead of in the same
+//! slots again: step k is in set (n + 5 (k / d)) % w, for d slots. Who writes step d or a later one knows
+//! that the other has read a step of this operation, or has published one, and so is through with all earlier
+//! ones, whose sets these are. But afterwards it must not begin to write one of these sets in a later
+//! operation, which has it by its number, before the other is through with operation n. Among more members
+//! that would not do: who has read the slot that is needed need not be the one that is still reading another
+//! set.
 
 use super::View;
 use super::slots::set_of;
@@ -14,11 +23,15 @@ use crate::shm::memory::Member;
 use crate::shm::team::{Stream, Team};
 use crate::sync::shared::Ordering;
 
-/// So many fragments further on than those of the operation before in the same set its slots begin: odd, so that they come to each fragment; and a bit less than half of the built-in sets, so that they seldom begin among those of the operation before.
+/// So many fragments further on than those of the operation before in the same set its slots begin: odd, so
+/// that they come to each fragment; and a bit less than half of the built-in sets, so that they seldom begin
+/// among those of the operation before.
 const STRIDE: usize = 7;
 
-/// So many sets further on what does not fit one goes on: odd, so that it comes to all; and such that it is in none that an operation right after or before has, where each needs two or four of eight. (Where it went on in the next one, which is that of the next operation, a Bcast or Reduce of two sets took 1.8 times as long as with 3 or 5;
-/// with 3 one of four sets 1.3 to 1.5 times as long as with 1.)
+/// So many sets further on what does not fit one goes on: odd, so that it comes to all; and such that it is
+/// in none that an operation right after or before has, where each needs two or four of eight. (Where it went
+/// on in the next one, which is that of the next operation, a Bcast or Reduce of two sets took 1.8 times as
+/// long as with 3 or 5; with 3 one of four sets 1.3 to 1.5 times as long as with 1.)
 const SET_STRIDE: usize = 5;
 
 /// Fragments of a set.
@@ -39,7 +52,8 @@ pub(super) fn is_rotated(team: &Team, at: usize) -> bool {
     config.rotates && at >= config.sets_at()
 }
 
-/// In which fragment of its set the slots of operation `op` begin, and how often they have come round to that before.
+/// In which fragment of its set the slots of operation `op` begin, and how often they have come round to that
+/// before.
 #[inline(always)]
 fn begin(team: &Team, op: u32) -> (usize, usize) {
     let fragments = fragments(team);
@@ -48,7 +62,9 @@ fn begin(team: &Team, op: u32) -> (usize, usize) {
     ((in_set * STRIDE) & (fragments - 1), in_set >> fragments.ilog2())
 }
 
-/// Where in a queue what is short lies in operation `op` that does not lie [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until it has been in all (of the largest power of two of bytes in the fragment).
+/// Where in a queue what is short lies in operation `op` that does not lie
+/// [still](crate::shm::config::Config::still): within a fragment, and there each time in another place, until
+/// it has been in all (of the largest power of two of bytes in the fragment).
 #[inline(never)]
 pub(super) fn short_at(team: &Team, op: u32) -> usize {
     let config = team.config();
@@ -58,7 +74,10 @@ pub(super) fn short_at(team: &Team, op: u32) -> usize {
     config.sets_at() + (set_of(op, config.sets) * fragments(team) + first) * config.fragment + place
 }
 
-/// As [`View::rotated`]: of operation `op`, in which a set is used as so many slots, each of them 2 to the power of `wide` fragments. (No part of operations, and like all such functions without their [`View`], which would lie in memory wherever its address is passed on: a copy of that waits until what was written before has reached the cache.)
+/// As [`View::rotated`]: of operation `op`, in which a set is used as so many slots, each of them 2 to the
+/// power of `wide` fragments. (No part of operations, and like all such functions without their [`View`],
+/// which would lie in memory wherever its address is passed on: a copy of that waits until what was written
+/// before has reached the cache.)
 #[inline(never)]
 fn slot_at(team: &Team, op: u32, wide: u32, depth: u32, step: usize, bytes: usize) -> usize {
     let (fragment, fragments) = (team.config().fragment, fragments(team));
@@ -68,7 +87,8 @@ fn slot_at(team: &Team, op: u32, wide: u32, depth: u32, step: usize, bytes: usiz
     let set = (op as usize + sets_before * SET_STRIDE) & (sets - 1);
     let ((first, times), step, each) = (begin(team, op), step & (depth - 1), fragment / pitch);
     let in_set = if wide == 0 && each > 1 {
-        // A fragment is filled round about, each time from its other half on: what fills one comes round to all of it, what fills half of one to each half in turn.
+        // A fragment is filled round about, each time from its other half on: what fills one comes round to
+        // all of it, what fills half of one to each half in turn.
         let (further, place) = (step / each, ((times & 1) * half(team) / pitch + step) % each);
         ((first + further) & (fragments - 1)) * fragment + place * pitch
     } else {
@@ -78,7 +98,9 @@ fn slot_at(team: &Team, op: u32, wide: u32, depth: u32, step: usize, bytes: usiz
     set * fragments * fragment + in_set
 }
 
-/// How far the others must have come as readers before the caller may write the set of operation `op`: at least to `target`, and through with the latest operation that went on in following sets, if this may be one of those.
+/// How far the others must have come as readers before the caller may write the set of operation `op`: at
+/// least to `target`, and through with the latest operation that went on in following sets, if this may be
+/// one of those.
 #[inline(never)]
 pub(super) fn after_others(stream: &Stream, op: u32, sets: u8, target: u64) -> u64 {
     let beyond = stream.beyond.load(Ordering::Relaxed);
@@ -89,7 +111,8 @@ pub(super) fn after_others(stream: &Stream, op: u32, sets: u8, target: u64) -> u
 }
 
 impl View<'_> {
-    /// Where a member's slot of `step` is, from the beginning of its sets on, if none of its steps in this operation has more than `bytes`.
+    /// Where a member's slot of `step` is, from the beginning of its sets on, if none of its steps in this
+    /// operation has more than `bytes`.
     #[inline(always)]
     pub(super) fn rotated(&self, member: Member, step: usize, bytes: usize) -> usize {
         let beyond = self.size() == 2 && step >= self.depth() as usize && member == self.me();
@@ -236,7 +259,8 @@ mod tests {
             let mut seen = vec![0; 128 * times];
             places.iter().for_each(|at| seen[at / SHORT] += 1);
             assert!(places.iter().all(|at| at % SHORT == 0) && seen.iter().all(|&n| n > 0), "{fragment}: {seen:?}");
-            // When it comes to a fragment again, it has been elsewhere there as often as there are other places.
+            // When it comes to a fragment again, it has been elsewhere there as often as there are other
+            // places.
             for of in places.chunks(128 * times).flat_map(|all| (0..128).map(|i| &all[i..])) {
                 let mut of: Vec<_> = of.iter().step_by(128).collect();
                 of.sort_unstable();

@@ -1,12 +1,17 @@
 //! Where a member's slots are, and when they are free.
 //!
-//! Where each member has a core for itself, the slots of operation n are in set n % w. Where they take turns on the cores the writer chooses, [before](View::room_taken) it writes or publishes anything that is in a set:
-//! it stays in the set that it was in last, if all others are known to be through with that, for it is still in the caches; else it goes on to the next one, so that it may be ahead of the slowest reader by as
-//! many operations as there are sets. It says which with every step that it publishes. For less than [`WORTH`] it does not look how far the others are, but stays only if it knows that already.
+//! Where each member has a core for itself, the slots of operation n are in set n % w. Where they take turns
+//! on the cores the writer chooses, [before](View::room_taken) it writes or publishes anything that is in a
+//! set: it stays in the set that it was in last, if all others are known to be through with that, for it is
+//! still in the caches; else it goes on to the next one, so that it may be ahead of the slowest reader by as
+//! many operations as there are sets. It says which with every step that it publishes. For less than
+//! [`WORTH`] it does not look how far the others are, but stays only if it knows that already.
 //!
 //! Where each has a core slots may [rotate](super::rotation).
 //!
-//! Among four on two cores that begin an operation together, an Alltoall of 32 to 128 KiB took 0.82 to 0.94 of what it took with sets in turn. With one set alone it did so too, but loops of broadcasts of 8 to 128 KiB took 1.1 to 1.8 times as long.
+//! Among four on two cores that begin an operation together, an Alltoall of 32 to 128 KiB took 0.82 to 0.94
+//! of what it took with sets in turn. With one set alone it did so too, but loops of broadcasts of 8 to 128
+//! KiB took 1.1 to 1.8 times as long.
 
 use super::trail::SOON;
 use super::{View, rotation};
@@ -17,7 +22,8 @@ use crate::shm::memory::Member;
 use crate::shm::team::At;
 use crate::sync::shared::Ordering;
 
-/// Bytes for which it is worth to ask how far the others are, in order to stay in a set: below, that takes longer than it saves.
+/// Bytes for which it is worth to ask how far the others are, in order to stay in a set: below, that takes
+/// longer than it saves.
 const WORTH: usize = if cfg!(loom) { 128 } else { 32 << 10 };
 
 /// The set of operation `op`, of `sets`, where those are taken in turn.
@@ -43,13 +49,15 @@ impl<'t> View<'t> {
         self.queues()[member].0
     }
 
-    /// Slot of `step` in a member's set: of the caller once that is [free](View::set_free), of another when it has published what is there.
+    /// Slot of `step` in a member's set: of the caller once that is [free](View::set_free), of another when
+    /// it has published what is there.
     #[inline(always)]
     pub fn slot(&self, member: Member, step: u32) -> *mut u8 {
         self.slot_of(member, step, self.fragment())
     }
 
-    /// The same where all steps of the member's in this operation have `bytes` at most, up to a fragment: then slots that [rotate](super::rotation) lie side by side, or fill fragments.
+    /// The same where all steps of the member's in this operation have `bytes` at most, up to a fragment:
+    /// then slots that [rotate](super::rotation) lie side by side, or fill fragments.
     #[inline(always)]
     pub fn slot_of(&self, member: Member, step: u32, bytes: usize) -> *mut u8 {
         let (config, depth) = (self.team.config(), self.depth() as usize);
@@ -70,12 +78,15 @@ impl<'t> View<'t> {
         } else if member == self.me() {
             self.stream.set.load(Ordering::Relaxed).into()
         } else {
-            // What is published was acquired already, with this word; what is not is only hinted at, and then this is any set.
+            // What is published was acquired already, with this word; what is not is only hinted at, and then
+            // this is any set.
             told_set(self.line(member).word.load(Ordering::Relaxed)) & (usize::from(sets) - 1)
         }
     }
 
-    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its small or its short slot, or, where short ones do not lie [still](Config::still) or it travels [as a whole](Config::whole), in its set.
+    /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its
+    /// small or its short slot, or, where short ones do not lie [still](Config::still) or it travels [as a
+    /// whole](Config::whole), in its set.
     #[inline(always)]
     pub fn room(&self, member: Member, len: usize) -> *mut u8 {
         match len {
@@ -87,8 +98,9 @@ impl<'t> View<'t> {
         }
     }
 
-    /// `None` where the caller's room for so many bytes is known to be free, else the wait. If that is a set, it is [chosen](self) when this gives `None`, or when the wait is over; asked again in the same operation, it
-    /// is the same one.
+    /// `None` where the caller's room for so many bytes is known to be free, else the wait. If that is a set,
+    /// it is [chosen](self) when this gives `None`, or when the wait is over; asked again in the same
+    /// operation, it is the same one.
     #[inline(always)]
     pub fn room_taken(&self, len: usize) -> Option<impl Future<Output = Result<()>> + use<'_>> {
         let config = self.team.config();
@@ -118,8 +130,10 @@ impl<'t> View<'t> {
         })
     }
 
-    /// Chooses a set, if the operation has not done so: the last one, if all others are known to be through with that; else the next one, if the caller `may_go_on`, as all others are known to be through with operation op − w.
-    /// (That was left for others at least w − 1 times since, each time in another operation: so it was last used in op − w, or before.) False: neither, yet.
+    /// Chooses a set, if the operation has not done so: the last one, if all others are known to be through
+    /// with that; else the next one, if the caller `may_go_on`, as all others are known to be through with
+    /// operation op − w. (That was left for others at least w − 1 times since, each time in another
+    /// operation: so it was last used in op − w, or before.) False: neither, yet.
     #[inline(always)]
     fn chooses_set(&self, may_go_on: bool) -> bool {
         let stream = self.stream;
@@ -176,8 +190,9 @@ impl<'t> View<'t> {
         config.shorts_at() + (self.op & (u32::from(config.shorts) - 1)) as usize * config.short
     }
 
-    /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so that they are [its own](super::trail) when
-    /// they are written again. Not what goes past the caches: that needs no lines.
+    /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so
+    /// that they are [its own](super::trail) when they are written again. Not what goes past the caches: that
+    /// needs no lines.
     #[inline(always)]
     pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
         if len > SOON * 64
@@ -196,8 +211,8 @@ impl<'t> View<'t> {
         self.room_free(usize::MAX).await
     }
 
-    /// Waits until all others are through with what the slot of `step` held before, where a reader counts one step per slot. For the first
-    /// time: until the set is free.
+    /// Waits until all others are through with what the slot of `step` held before, where a reader counts one
+    /// step per slot. For the first time: until the set is free.
     #[inline(always)]
     pub async fn slot_free(&self, step: u32) -> Result<()> {
         match step.checked_sub(self.depth()) {
@@ -251,7 +266,8 @@ pub(super) mod tests {
         team.turn(0, 0, true).expect("it is open")
     }
 
-    /// Where member 0 writes `len` bytes in its next operation, and says so; `None`: it would have to wait, and does not write.
+    /// Where member 0 writes `len` bytes in its next operation, and says so; `None`: it would have to wait,
+    /// and does not write.
     fn write(teams: &[Team], len: usize) -> Option<*mut u8> {
         let turn = turn(&teams[0]);
         let at = poll(turn.room_free(len)).is_ready().then(|| turn.slot(0, 0));
@@ -321,7 +337,8 @@ pub(super) mod tests {
         let teams = pair(true);
         let first = write(&teams, WORTH).unwrap();
         assert_eq!(find(&teams), first);
-        // The last of these asks how far the reader is, which is through with the set and not with what came since.
+        // The last of these asks how far the reader is, which is through with the set and not with what came
+        // since.
         for _ in 0..teams[0].config().lines {
             assert!(write(&teams, LINE).is_some());
         }

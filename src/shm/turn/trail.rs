@@ -1,15 +1,21 @@
 //! Taking slots back.
 //!
-//! A cache line that others have read is theirs, or theirs too, and its owner has to ask for it before it can write it again. Stores become visible in
-//! order, so what is published waits until all lines before it have been given back: for 1 KiB that takes as long as all the rest of a broadcast. So a
-//! member keeps a trail of what it has written to its queue. When an operation ends, it asks for those lines in the slots of the next one, if all others are
-//! through with them: by the time it writes, they are its own again. Not where none of the latest operations has used queues: the next one is taken not to need them, either.
+//! A cache line that others have read is theirs, or theirs too, and its owner has to ask for it before it can
+//! write it again. Stores become visible in order, so what is published waits until all lines before it have
+//! been given back: for 1 KiB that takes as long as all the rest of a broadcast. So a member keeps a trail of
+//! what it has written to its queue. When an operation ends, it asks for those lines in the slots of the next
+//! one, if all others are through with them: by the time it writes, they are its own again. Not where none of
+//! the latest operations has used queues: the next one is taken not to need them, either.
 //!
-//! Nor sets whose slots [rotate](super::rotation): there others no longer hold what they have read. But where something short comes round to may have been used so long ago that it is in no cache at all. So who has written something short there asks for what it would write next: the first calls of two ranks on a Zen 4, before it
-//! had been everywhere, took 0.73 to 0.83 of the time at 2 KiB, and 0.71 to 0.81 at 4 KiB.
+//! Nor sets whose slots [rotate](super::rotation): there others no longer hold what they have read. But where
+//! something short comes round to may have been used so long ago that it is in no cache at all. So who has
+//! written something short there asks for what it would write next: the first calls of two ranks on a Zen 4,
+//! before it had been everywhere, took 0.73 to 0.83 of the time at 2 KiB, and 0.71 to 0.81 at 4 KiB.
 //!
-//! Nor where processes take turns on the cores: nobody waits for a writer's lines there, but for its turn, and to ask for them takes time of the core that another could use.
-//! Where they [only give cores away](crate::shm::config::Cores::Lent) they do as where they take turns, in this too: what it would gain there has not been measured.
+//! Nor where processes take turns on the cores: nobody waits for a writer's lines there, but for its turn,
+//! and to ask for them takes time of the core that another could use. Where they [only give cores
+//! away](crate::shm::config::Cores::Lent) they do as where they take turns, in this too: what it would gain
+//! there has not been measured.
 
 use super::slots::set_of;
 use super::{View, rotation};
@@ -21,28 +27,32 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Cache lines of a short slot that are asked for before they are needed, by who writes them and by who reads them. With the first ones that
-/// takes no longer than the line of the flag does, in any case.
+/// Cache lines of a short slot that are asked for before they are needed, by who writes them and by who reads
+/// them. With the first ones that takes no longer than the line of the flag does, in any case.
 pub(super) const SOON: usize = 4;
 /// Bytes of a cache line.
 const BYTES: usize = 64;
 /// Bytes of a set that are taken back, at most: asking for more takes longer than there is time.
 const MOST: usize = 32 << 10;
 
-/// Lines at the beginning of what is short and rotates that are asked for, at most: with all 64 of 4 KiB calls took as long.
+/// Lines at the beginning of what is short and rotates that are asked for, at most: with all 64 of 4 KiB
+/// calls took as long.
 const ROTATED: usize = 32;
 
-/// Nothing is taken back after so many operations that did not need the queue: the next one is taken not to need it, either.
+/// Nothing is taken back after so many operations that did not need the queue: the next one is taken not to
+/// need it, either.
 const WARM: u32 = 64;
 const _: () = assert!(LINES as u32 * 2 <= WARM, "short slots and sets come round twice while it is warm");
 
-/// What a member has written to its queue since it was last taken back. Private to the member; atomic only so that it may be shared.
+/// What a member has written to its queue since it was last taken back. Private to the member; atomic only so
+/// that it may be shared.
 pub(in crate::shm) struct Trail {
     /// Bytes of a short slot.
     short: u32,
     /// Bytes of a fragment.
     fragment: u32,
-    /// A bit for each line of each short slot, and of what is short that the operation has written where it [rotates](super::rotation).
+    /// A bit for each line of each short slot, and of what is short that the operation has written where it
+    /// [rotates](super::rotation).
     lines: Box<[AtomicU64]>,
     /// Of each fragment, unless slots rotate, how many bytes from its beginning on.
     fragments: Box<[AtomicU32]>,
@@ -116,7 +126,9 @@ impl Trail {
         }
     }
 
-    /// Whether anything was noted in the latest operations before `next`, in which each slot and set comes round. (What is left of longer ago, since others were not through with it or nothing used queues, waits for something new.)
+    /// Whether anything was noted in the latest operations before `next`, in which each slot and set comes
+    /// round. (What is left of longer ago, since others were not through with it or nothing used queues,
+    /// waits for something new.)
     #[inline(always)]
     fn has_any(&self, next: u32) -> bool {
         next.wrapping_sub(self.noted.load(Ordering::Relaxed)) <= WARM
@@ -159,7 +171,8 @@ impl Trail {
         }
     }
 
-    /// Forgets what is noted of a set: others are not through with it, and to ask them again costs more than it may save.
+    /// Forgets what is noted of a set: others are not through with it, and to ask them again costs more than
+    /// it may save.
     #[inline(never)]
     pub fn forget_set(&self, set: Range<usize>) {
         self.fragments[set].iter().for_each(|fragment| fragment.store(0, Ordering::Relaxed));
@@ -184,7 +197,9 @@ impl View<'_> {
         }
     }
 
-    /// Notes that the caller writes `len` bytes of its queue, or of its line. Of what rotates only what is short: other slots that are as short (but, at times, the first piece of something longer) have other places in the next operation.
+    /// Notes that the caller writes `len` bytes of its queue, or of its line. Of what rotates only what is
+    /// short: other slots that are as short (but, at times, the first piece of something longer) have other
+    /// places in the next operation.
     #[inline(always)]
     pub(super) fn note(&self, queues: &Queues, at: *const u8, len: usize) {
         note(self.team, queues, self.op, at, len);
@@ -206,7 +221,8 @@ impl View<'_> {
     }
 }
 
-/// Asks for what is noted where the caller will write in operation `next` of this stream. Not a part of operations, and without a [`View`], which would lie in memory wherever one is passed on.
+/// Asks for what is noted where the caller will write in operation `next` of this stream. Not a part of
+/// operations, and without a [`View`], which would lie in memory wherever one is passed on.
 #[inline(never)]
 fn take_back(team: &Team, stream: &Stream, controls: &[At<StreamControl>], queues: &Queues, next: u32) {
     let &Config { short, shorts, sets, rotates, .. } = team.config();

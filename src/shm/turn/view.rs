@@ -1,4 +1,5 @@
-//! An operation as one member sees it: its lines, and what there is to wait for. Where slots are, and when they are free, [`slots`](super::slots) says.
+//! An operation as one member sees it: its lines, and what there is to wait for. Where slots are, and when
+//! they are free, [`slots`](super::slots) says.
 
 use super::trail::SOON;
 use crate::endpoint::{Error, Result};
@@ -27,7 +28,8 @@ pub struct View<'t> {
     /// One of so many parts of a set is used, as a power of two.
     pub(super) narrow: u32,
     pub(super) blocking: bool,
-    /// Whatever the caller sends and gets in this operation lies [still](crate::shm::config::Config::still), as it knows beforehand.
+    /// Whatever the caller sends and gets in this operation lies [still](crate::shm::config::Config::still),
+    /// as it knows beforehand.
     pub(super) still: bool,
 }
 
@@ -75,13 +77,15 @@ impl<'t> View<'t> {
         (0..self.size()).filter(move |&m| m != me)
     }
 
-    /// Whether whatever the caller sends and gets lies still, as it [knows](super::Turn::of_what_lies_still) beforehand.
+    /// Whether whatever the caller sends and gets lies still, as it [knows](super::Turn::of_what_lies_still)
+    /// beforehand.
     #[inline(always)]
     pub fn is_still(&self) -> bool {
         self.still
     }
 
-    /// Whether all members are within the call until the operation is over, so that each does its part at once.
+    /// Whether all members are within the call until the operation is over, so that each does its part at
+    /// once.
     #[inline(always)]
     pub fn is_blocking(&self) -> bool {
         self.blocking
@@ -93,7 +97,8 @@ impl<'t> View<'t> {
         self.team.config().waiting.crowded
     }
 
-    /// Whether copies out of the queues bypass the cache, where so many `readers` copy `bytes` each, as far as the caller knows; in an alltoall they do from [a little less](Self::nearly_bypass) on.
+    /// Whether copies out of the queues bypass the cache, where so many `readers` copy `bytes` each, as far
+    /// as the caller knows; in an alltoall they do from [a little less](Self::nearly_bypass) on.
     #[inline(always)]
     pub fn bypasses(&self, readers: usize, bytes: usize) -> bool {
         bytes.saturating_mul(readers) >= self.team.config().bypass_min
@@ -105,8 +110,9 @@ impl<'t> View<'t> {
         bytes >= self.team.config().bypass_min / 4 * 3
     }
 
-    /// Whether writes to the queues go past the caches, near or far, where all members together write so many bytes: [nearly as many](Self::nearly_bypass) as copies out of them bypass the cache from. In an alltoall all sets must be as large, too, and
-    /// only what is read on other cores goes there.
+    /// Whether writes to the queues go past the caches, near or far, where all members together write so many
+    /// bytes: [nearly as many](Self::nearly_bypass) as copies out of them bypass the cache from. In an
+    /// alltoall all sets must be as large, too, and only what is read on other cores goes there.
     #[inline(always)]
     pub fn writes_past(&self, bytes: usize) -> bool {
         self.team.config().past && self.nearly_bypass(bytes)
@@ -124,8 +130,9 @@ impl<'t> View<'t> {
         self.team.config().fragment << self.wide
     }
 
-    /// Bytes that one slot takes of a message of `len` bytes that goes one way: a quarter, so that the reader copies out what came
-    /// first while the writer copies in the rest. Where processes take turns on the cores, as much as it holds.
+    /// Bytes that one slot takes of a message of `len` bytes that goes one way: a quarter, so that the reader
+    /// copies out what came first while the writer copies in the rest. Where processes take turns on the
+    /// cores, as much as it holds.
     #[inline(always)]
     pub fn piece(&self, len: usize) -> usize {
         let fragment = self.fragment();
@@ -141,7 +148,8 @@ impl<'t> View<'t> {
 
     #[inline(always)]
     pub(super) fn control(&self, member: Member) -> &'t StreamControl {
-        // SAFETY: the directory says that it is there; it is only accessed through shared words and raw pointers.
+        // SAFETY: the directory says that it is there; it is only accessed through shared words and raw
+        // pointers.
         unsafe { &*self.controls[member].0 }
     }
 
@@ -150,8 +158,8 @@ impl<'t> View<'t> {
         &self.control(member).lines[self.line as usize & (LINES - 1)]
     }
 
-    /// The contents of a member's line: the caller's own may be written while the line is free and until it is published, another's be read
-    /// once it is.
+    /// The contents of a member's line: the caller's own may be written while the line is free and until it
+    /// is published, another's be read once it is.
     #[inline(always)]
     pub fn payload(&self, member: Member) -> *mut u8 {
         self.line(member).payload()
@@ -176,7 +184,8 @@ impl<'t> View<'t> {
         word(self.op.wrapping_sub(self.team.config().lines), u32::MAX)
     }
 
-    /// Who reads what the caller writes for a member alone, in a blocking call: only these tell on which core members run.
+    /// Who reads what the caller writes for a member alone, in a blocking call: only these tell on which core
+    /// members run.
     #[inline(always)]
     pub fn who_reads(&self, member: Member) -> Reader {
         if self.is_crowded() { self.team.reader(member) } else { Reader::Any }
@@ -201,12 +210,14 @@ impl<'t> View<'t> {
         if step > 1 && !self.blocking { reach.soon() } else { reach }
     }
 
-    /// Says that the caller takes nothing more that is published for it in this operation, as it reads the rest where it lies (or [asks](super::asking) for it).
+    /// Says that the caller takes nothing more that is published for it in this operation, as it reads the
+    /// rest where it lies (or [asks](super::asking) for it).
     pub fn leave_queues(&self) {
         self.acknowledge(ELSEWHERE);
     }
 
-    /// Whether a member is known to [take nothing more](View::leave_queues) of what the caller publishes: a look.
+    /// Whether a member is known to [take nothing more](View::leave_queues) of what the caller publishes: a
+    /// look.
     pub fn has_left(&self, member: Member) -> bool {
         // SYNC(read): as in `Reach::look`.
         reached(self.control(member).read.word.load(Ordering::Acquire), word(self.op, ELSEWHERE))
@@ -283,7 +294,8 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Ends the operation on the caller's side, and publishes the steps before `last`, if any are left: who sleeps on either is looked for once.
+    /// Ends the operation on the caller's side, and publishes the steps before `last`, if any are left: who
+    /// sleeps on either is looked for once.
     #[inline(always)]
     pub(super) fn end(&self, last: Option<u32>) {
         let next = self.op.wrapping_add(1);
@@ -309,8 +321,8 @@ impl<'t> View<'t> {
         self.stream.busy.store(false, Ordering::Relaxed);
     }
 
-    /// Waits until a member has published step 1, and with it `len` bytes at `from`, which it brings to the cache, if they are few: of many, it would
-    /// take away from the writer what that is about to write.
+    /// Waits until a member has published step 1, and with it `len` bytes at `from`, which it brings to the
+    /// cache, if they are few: of many, it would take away from the writer what that is about to write.
     #[inline(always)]
     pub fn wrote_at(&self, member: Member, from: *const u8, len: usize) -> Reach<'t> {
         let reach = self.wrote(member, 1);
@@ -323,7 +335,8 @@ impl<'t> View<'t> {
         self.wrote_at(member, self.room(member, len), len)
     }
 
-    /// Brings up to date what the operations so far had no use for, before it can be taken for something later.
+    /// Brings up to date what the operations so far had no use for, before it can be taken for something
+    /// later.
     #[cold]
     #[inline(never)]
     fn renew(self, next: u32) {

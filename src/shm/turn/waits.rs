@@ -1,10 +1,13 @@
 //! How an operation waits.
 //!
-//! Operations are written once, as futures. Nonblocking calls, and calls over several levels, are suspended where they would wait. A blocking call within one node has its thread for itself, and a future that
-//! never has to come back to where it was is no more than a function: the compiler keeps nothing between two polls, and provides for no second one.
+//! Operations are written once, as futures. Nonblocking calls, and calls over several levels, are suspended
+//! where they would wait. A blocking call within one node has its thread for itself, and a future that never
+//! has to come back to where it was is no more than a function: the compiler keeps nothing between two polls,
+//! and provides for no second one.
 //!
-//! It only does so where nothing that lives across an `await` holds the address of something else that does. So short ways loop over [`others`](super::View::others), which borrows nothing, and not by closures that borrow
-//! the turn; and what is passed to [`long`](Waits::long) is moved there.
+//! It only does so where nothing that lives across an `await` holds the address of something else that does.
+//! So short ways loop over [`others`](super::View::others), which borrows nothing, and not by closures that
+//! borrow the turn; and what is passed to [`long`](Waits::long) is moved there.
 
 use crate::endpoint::Result;
 use crate::shm::reach::Reach;
@@ -22,7 +25,8 @@ pub trait Waits: Copy {
     /// How [`runs`](Waits::runs) runs it.
     type Runs: Runs;
 
-    /// How to run to its end what is waited for, if the operation is not suspended: then a short way may be a plain function, which keeps in registers what a future has in memory.
+    /// How to run to its end what is waited for, if the operation is not suspended: then a short way may be a
+    /// plain function, which keeps in registers what a future has in memory.
     fn runs(self) -> Option<Self::Runs>;
 
     /// Begins to wait for what `late` returns, something that was not there yet.
@@ -55,8 +59,8 @@ pub trait Waits: Copy {
     }
 }
 
-/// A wait of an operation's. Of a type of its own, instead of one that is known to be a future for each way of waiting: where such futures are sent between threads, the compiler cannot
-/// see that they may be.
+/// A wait of an operation's. Of a type of its own, instead of one that is known to be a future for each way
+/// of waiting: where such futures are sent between threads, the compiler cannot see that they may be.
 pub struct Wait<F, T, W: Waits> {
     kept: W::Kept<F>,
     known: W::Known<T>,
@@ -119,8 +123,8 @@ impl Runs for Infallible {
     }
 }
 
-/// The caller's thread waits: nothing is kept. `DOOR`, `STILL`: who calls, and from where there; what is called from one place only becomes a part of it, so each place
-/// has an operation of its own.
+/// The caller's thread waits: nothing is kept. `DOOR`, `STILL`: who calls, and from where there; what is
+/// called from one place only becomes a part of it, so each place has an operation of its own.
 #[derive(Clone, Copy)]
 pub struct Blocks<R, const DOOR: i32, const STILL: bool>(pub R);
 

@@ -163,7 +163,8 @@ fn panic_of_a_rank() {
     });
 }
 
-/// A rank 0 that receives into units 0..4 of a buffer of 8 and sends units 4..8, and does `wrong` before waiting.
+/// A rank 0 that receives into units 0..4 of a buffer of 8 and sends units 4..8, and does `wrong` before
+/// waiting.
 fn race(access: Access, side: Side, wrong: impl Fn(&SimEndpoint, Span, Span) + Copy) {
     assert_fails!(2, Failure::Race { rank: 0, access: a, post } if *a == access && post.side == side, |ep| async move {
         let (temp, other) = (ep.temp(8)?, ep.temp(8)?);

@@ -1,5 +1,5 @@
-//! What Slurm tells each task about its place: `SLURM_TOPOLOGY_ADDR`, say `s0.s4.node1`, from the top of the network to the node, and
-//! `SLURM_TOPOLOGY_ADDR_PATTERN`, `switch.switch.node`.
+//! What Slurm tells each task about its place: `SLURM_TOPOLOGY_ADDR`, say `s0.s4.node1`, from the top of the
+//! network to the node, and `SLURM_TOPOLOGY_ADDR_PATTERN`, `switch.switch.node`.
 //!
 //! | Slurm's plugin | pattern | address |
 //! |---|---|---|
@@ -9,7 +9,8 @@
 //! | topology/torus3d | `torus:x:y:z.node` | `t0:2:3:1.tux1` |
 //! | topology/flat, or a node that is in no topology | `node` | `tux1` |
 //!
-//! Every task knows its own address only, so each publishes it. [`Network::from_addresses`] makes the network of several nodes from them.
+//! Every task knows its own address only, so each publishes it. [`Network::from_addresses`] makes the network
+//! of several nodes from them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -100,8 +101,9 @@ impl Address {
 }
 
 impl Network {
-    /// The network of these nodes, by their names, as their addresses have it. `pattern` is the one that all should have. Nodes without an
-    /// address, with one of another pattern, with nothing above them, or with one that another node has too are not in the network.
+    /// The network of these nodes, by their names, as their addresses have it. `pattern` is the one that all
+    /// should have. Nodes without an address, with one of another pattern, with nothing above them, or with
+    /// one that another node has too are not in the network.
     pub fn from_addresses<S: AsRef<str>>(pattern: &str, hosts: &[(S, Option<Address>)]) -> Network {
         let fits = |address: &&Address| address.pattern == pattern && !address.is_flat();
         let good = |address: &'_ Option<Address>| address.as_ref().filter(fits).cloned();

@@ -1,13 +1,13 @@
 //! Slurm's `topology.conf` (`man 5 topology.conf`), with a tree of switches, blocks, or rings:
 //!
 //! ```text
-//! SwitchName=s0  Nodes=node[01-16]                BlockName=b1 Nodes=node[01-18]       RingName=r0 Nodes=node[01-08]
-//! SwitchName=s1  Nodes=node[17-32]                BlockName=b2 Nodes=node[19-36]
+//! SwitchName=s0  Nodes=node[01-16]  BlockName=b1 Nodes=node[01-18]       RingName=r0 Nodes=node[01-08]
+//! SwitchName=s1  Nodes=node[17-32]  BlockName=b2 Nodes=node[19-36]
 //! SwitchName=top Switches=s[0-1]   LinkSpeed=100  BlockSizes=18,36
 //! ```
 //!
-//! Keys in any case, `#` comments, values in double quotes where wanted; a backslash at the end of a line joins it with
-//! the next. `LinkSpeed` is read over. Several trees may stand side by side.
+//! Keys in any case, `#` comments, values in double quotes where wanted; a backslash at the end of a line
+//! joins it with the next. `LinkSpeed` is read over. Several trees may stand side by side.
 
 use super::fault::{At, Fault, short};
 use super::tree::Tree;

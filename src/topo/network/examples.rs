@@ -1,4 +1,5 @@
-//! Every example of Slurm's documentation: topology.conf(5), topology.yaml(5) and the topology guide, from 2.x to 26.11.
+//! Every example of Slurm's documentation: topology.conf(5), topology.yaml(5) and the topology guide, from
+//! 2.x to 26.11.
 
 use super::tests::names;
 use super::*;

@@ -1,6 +1,7 @@
 //! Slurm's host lists: `node[01-16,20],login` names seventeen nodes and one more.
 //!
-//! Names are made one at a time and handed over, so that a list costs no more memory than who takes its names keeps.
+//! Names are made one at a time and handed over, so that a list costs no more memory than who takes its names
+//! keeps.
 
 use std::fmt::Write;
 
@@ -39,8 +40,9 @@ impl Budget {
 
 /// Hands over the names of a list, each with the offset, in bytes, of the item that it comes from.
 ///
-/// Commas and blanks separate items. An item may have several brackets (all combinations, the last one fastest). Numbers
-/// are filled with zeros to the width of the range's lower end as written. `fault` makes an error of an offset and a message.
+/// Commas and blanks separate items. An item may have several brackets (all combinations, the last one
+/// fastest). Numbers are filled with zeros to the width of the range's lower end as written. `fault` makes an
+/// error of an offset and a message.
 pub(super) fn each<E>(
     text: &str,
     budget: &mut Budget,
@@ -63,7 +65,8 @@ pub(super) fn each<E>(
 /// What is wrong, behind its offset in bytes.
 type Wrong = (usize, String);
 
-/// The items of a list with their offsets: cut at the commas and blanks outside brackets. Checks that brackets pair up.
+/// The items of a list with their offsets: cut at the commas and blanks outside brackets. Checks that
+/// brackets pair up.
 fn items(text: &str) -> impl Iterator<Item = Result<(usize, &str), Wrong>> {
     let mut from = 0;
     // Whether a name has to follow: at the start, and behind a comma.
@@ -119,8 +122,8 @@ struct Range {
 /// The most brackets in an item.
 const BRACKETS: usize = 16;
 
-/// A bracket of an item: the text before it, all its ranges, those not yet begun, and the number it stands at. Ranges are read again and
-/// again: a list of them would cost more than the file.
+/// A bracket of an item: the text before it, all its ranges, those not yet begun, and the number it stands
+/// at. Ranges are read again and again: a list of them would cost more than the file.
 struct Bracket<'a> {
     before: &'a str,
     inside: &'a str,

@@ -1,4 +1,5 @@
-//! The network: which switches every node hangs on, from a file of the site or from what Slurm tells each task.
+//! The network: which switches every node hangs on, from a file of the site or from what Slurm tells each
+//! task.
 //!
 //! | form | known by | module |
 //! |---|---|---|
@@ -7,8 +8,8 @@
 //! | Slurm's `topology.yaml` | a name that ends in `.yaml` or `.yml`, or `-` or `%` as first character | `topologies` |
 //! | `SLURM_TOPOLOGY_ADDR` of every node | given apart from files | [`address`] |
 //!
-//! All of them say of each node what stands above it: switches of a tree (`tree`), or blocks and what joins blocks, rings,
-//! toruses (`units`). At most [`SWITCH_LAYERS`] layers are used, the lowest ones.
+//! All of them say of each node what stands above it: switches of a tree (`tree`), or blocks and what joins
+//! blocks, rings, toruses (`units`). At most [`SWITCH_LAYERS`] layers are used, the lowest ones.
 
 pub mod address;
 mod conf;
@@ -59,8 +60,8 @@ impl fmt::Display for NetworkError {
 
 impl std::error::Error for NetworkError {}
 
-/// What stands above a unit (a leaf switch, a block …), itself first, as numbers that [`Read::name`] knows. Units with the same
-/// things above them share the list.
+/// What stands above a unit (a leaf switch, a block …), itself first, as numbers that [`Read::name`] knows.
+/// Units with the same things above them share the list.
 #[derive(Clone)]
 struct Way {
     unit: u32,
@@ -120,8 +121,8 @@ impl Network {
         read.map_or(Ok(Network::default()), Network::build)
     }
 
-    /// Gives every unit its ids, from the top down: an id stands for the whole way above it. Shorter ways are filled up at the bottom,
-    /// so the highest switches of all ways are in the same layer.
+    /// Gives every unit its ids, from the top down: an id stands for the whole way above it. Shorter ways are
+    /// filled up at the bottom, so the highest switches of all ways are in the same layer.
     fn build(read: Read) -> Result<Network, Fault> {
         let Read { nodes, mut ways, name, two } = read;
         let (text, mut nodes) = nodes.sort(two)?;
@@ -172,12 +173,13 @@ impl Network {
         self.layers
     }
 
-    /// The ids of a node's switches, lowest first, [`Network::layers`] of them; `None` for a node that is not in the file.
+    /// The ids of a node's switches, lowest first, [`Network::layers`] of them; `None` for a node that is not
+    /// in the file.
     ///
-    /// An id is unique in its layer and stands for the whole path above it: equal ids mean equal switches from there up.
-    /// A name that is not in the file matches up to its first dot, `node1.site.org` the file's `node1` and `node1` the
-    /// file's `node1.site.org` (if only one node is called so). Two names with different domains do not match, and
-    /// addresses (`10.0.0.1`) are not shortened.
+    /// An id is unique in its layer and stands for the whole path above it: equal ids mean equal switches
+    /// from there up. A name that is not in the file matches up to its first dot, `node1.site.org` the file's
+    /// `node1` and `node1` the file's `node1.site.org` (if only one node is called so). Two names with
+    /// different domains do not match, and addresses (`10.0.0.1`) are not shortened.
     pub fn switches(&self, host: &str) -> Option<&[u32]> {
         if self.layers == 0 {
             return Some(&[]);
@@ -211,8 +213,8 @@ impl Network {
         self.names.get(layer)?.get(id as usize).map(String::as_str)
     }
 
-    /// The switches of several nodes as [`Placement::new`](super::Placement::new) wants them. A node that is not in the
-    /// file gets switches that no other node has (its ids have no name): it joins at the top.
+    /// The switches of several nodes as [`Placement::new`](super::Placement::new) wants them. A node that is
+    /// not in the file gets switches that no other node has (its ids have no name): it joins at the top.
     pub fn uppers<S: AsRef<str>>(&self, hosts: &[S]) -> Vec<Vec<u32>> {
         let alone = |at: usize| vec![u32::MAX - at as u32; self.layers];
         hosts

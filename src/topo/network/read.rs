@@ -10,8 +10,8 @@ use super::Network;
 pub const FILE_BYTES: usize = 8 << 20;
 
 impl Network {
-    /// The text of a network file. What is not a file is refused at once: nobody waits for a FIFO's other side or for the end of
-    /// `/dev/zero`.
+    /// The text of a network file. What is not a file is refused at once: nobody waits for a FIFO's other
+    /// side or for the end of `/dev/zero`.
     ///
     /// # Errors
     /// What is wrong, without the file's name.

@@ -6,8 +6,8 @@
 //! node17   sw12   sw21
 //! ```
 //!
-//! the lowest switch first, as many switches on every line. Each column has names of its own: `1` may be a leaf and a
-//! spine.
+//! the lowest switch first, as many switches on every line. Each column has names of its own: `1` may be a
+//! leaf and a spine.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

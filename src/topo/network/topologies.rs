@@ -1,5 +1,5 @@
-//! Slurm's `topology.yaml` (`man 5 topology.yaml`): a list of topologies, of which the first one with `cluster_default: true` counts,
-//! or the first one where none has it. The others need be YAML only.
+//! Slurm's `topology.yaml` (`man 5 topology.yaml`): a list of topologies, of which the first one with
+//! `cluster_default: true` counts, or the first one where none has it. The others need be YAML only.
 
 use super::fault::{At, Fault, short};
 use super::tree::Tree;

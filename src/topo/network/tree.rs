@@ -1,7 +1,7 @@
 //! Switches with other switches or nodes below them.
 //!
-//! A switch may stand below several others. Then, as in Slurm's addresses, all switches of one height above a node count as
-//! one: `s[4-7]`. The height of a switch is one more than that of the highest switch below it.
+//! A switch may stand below several others. Then, as in Slurm's addresses, all switches of one height above a
+//! node count as one: `s[4-7]`. The height of a switch is one more than that of the highest switch below it.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;

@@ -47,8 +47,9 @@ impl Units {
         Ok(())
     }
 
-    /// What stands above every unit: the larger blocks that it is in. As Slurm does it, a size joins as many neighbours, in the order
-    /// of the file, as it has sizes of a base block; how many nodes they really have does not count.
+    /// What stands above every unit: the larger blocks that it is in. As Slurm does it, a size joins as many
+    /// neighbours, in the order of the file, as it has sizes of a base block; how many nodes they really have
+    /// does not count.
     pub fn read(self, nodes: Nodes, kind: &str, two: &'static str) -> Result<Read, Fault> {
         let count = self.names.names.len();
         if nodes.list.is_empty() {

@@ -1,4 +1,5 @@
-//! The events of a YAML file, one at a time: nothing is kept, so aliases have nothing to multiply, and they are refused.
+//! The events of a YAML file, one at a time: nothing is kept, so aliases have nothing to multiply, and they
+//! are refused.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 

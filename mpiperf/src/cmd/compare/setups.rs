@@ -87,8 +87,8 @@ pub fn setups(args: &Args, bench: &mut Bench, setting: &Setting, delay: f64, lab
     Ok(Setups { a: row(&labels[0], 0), others, notes, compute })
 }
 
-/// Measures both variants with computation beside, as long for one as for the other: the longer of their own times, if nothing else was asked for.
-/// Collective.
+/// Measures both variants with computation beside, as long for one as for the other: the longer of their own
+/// times, if nothing else was asked for. Collective.
 pub fn beside(
     args: &Args,
     bench: &mut Bench,
@@ -113,7 +113,8 @@ pub fn beside(
     Ok((ratio, notes))
 }
 
-/// Sets all variants up and lets them alternate, with the bare ways that are possible, if they are asked for. `swapped`: the last is set up first. Collective.
+/// Sets all variants up and lets them alternate, with the bare ways that are possible, if they are asked for.
+/// `swapped`: the last is set up first. Collective.
 fn alternate(
     args: &Args,
     bench: &mut Bench,

@@ -1,4 +1,5 @@
-//! Where the ranks meet: for each of them lines that carry their own number, and areas for contents that are longer.
+//! Where the ranks meet: for each of them lines that carry their own number, and areas for contents that are
+//! longer.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -17,7 +18,8 @@ const APART: usize = 128;
 const CONTENTS: usize = 56;
 /// Longer contents are announced in pieces of so many bytes, so that readers begin while the writer goes on.
 const PIECE: usize = 16 << 10;
-/// Looks before the core is given away for the first time where ranks share cores; then there is one after each time.
+/// Looks before the core is given away for the first time where ranks share cores; then there is one after
+/// each time.
 const LOOKS: u32 = 2;
 /// The same where each rank has a core.
 const PATIENCE: u32 = 1 << 16;
@@ -69,14 +71,16 @@ impl Meeting {
         Ok(Meeting { window, comm, me, size, bytes, boxes, crowded, call: Cell::new(0) })
     }
 
-    /// Says that the call is over for this rank: as soon as no time is taken any more, so that as a rule nobody waits in [`next`](Meeting::next), and ranks wait for the next call's
-    /// moment as they do before calls of MPI. (Who has just slept is preferred where ranks share cores.)
+    /// Says that the call is over for this rank: as soon as no time is taken any more, so that as a rule
+    /// nobody waits in [`next`](Meeting::next), and ranks wait for the next call's moment as they do before
+    /// calls of MPI. (Who has just slept is preferred where ranks share cores.)
     pub fn over(&self) {
         self.raise(Line::Over);
     }
 
-    /// Begins the next call, when the one before is over for all ranks, so that nothing is written that somebody still reads. No time is taken of this: meanwhile MPI goes on, which others may
-    /// still wait for, and a core that others may want is not kept busy.
+    /// Begins the next call, when the one before is over for all ranks, so that nothing is written that
+    /// somebody still reads. No time is taken of this: meanwhile MPI goes on, which others may still wait
+    /// for, and a core that others may want is not kept busy.
     pub fn next(&self) -> Result<()> {
         let number = self.number(0);
         self.over();
@@ -130,7 +134,8 @@ impl Meeting {
     pub fn write(&self, line: Line, from: *const u8) {
         for step in 0..self.steps() {
             let part = self.part(step);
-            // SAFETY: by the caller's promise; the line or area has room, and nobody reads the part before it is published.
+            // SAFETY: by the caller's promise; the line or area has room, and nobody reads the part before it
+            // is published.
             unsafe {
                 self.contents(self.me, line).add(part.start).copy_from_nonoverlapping(from.add(part.start), part.len())
             };
@@ -146,7 +151,8 @@ impl Meeting {
         });
     }
 
-    /// Calls `with` for each part of a rank's contents once that is there: its address, and its place in the whole.
+    /// Calls `with` for each part of a rank's contents once that is there: its address, and its place in the
+    /// whole.
     pub fn each_part(&self, rank: usize, line: Line, mut with: impl FnMut(*const u8, Range<usize>)) {
         for step in 0..self.steps() {
             let part = self.part(step);

@@ -1,8 +1,11 @@
-//! Operations by nothing but flags and copies, and `MPI_Reduce_local` where there is something to combine, instead of an MPI library's: what they cost on this machine
-//! without messages, communicators or a choice between ways.
+//! Operations by nothing but flags and copies, and `MPI_Reduce_local` where there is something to combine,
+//! instead of an MPI library's: what they cost on this machine without messages, communicators or a choice
+//! between ways.
 //!
-//! These are no collectives for a program: memory for whole messages of all ranks is there beforehand, contents are contiguous, and a call begins when all ranks are out of the
-//! one before (where time is not taken; so `prepare` of such a case is collective, and to be called once for each call). Flags and short contents share a cache line.
+//! These are no collectives for a program: memory for whole messages of all ranks is there beforehand,
+//! contents are contiguous, and a call begins when all ranks are out of the one before (where time is not
+//! taken; so `prepare` of such a case is collective, and to be called once for each call). Flags and short
+//! contents share a cache line.
 
 mod meeting;
 mod ways;
@@ -25,12 +28,14 @@ use meeting::Meeting;
 pub enum Way {
     /// Into shared memory and out of it. Whoever wants a reduction combines all operands
     Copies,
-    /// The same after a call of the MPI function, or of its plain form, that moves nothing (`MPI_COMM_SELF`, counts of 0): as soon as a collective could begin that costs nothing before its first flag or copy
+    /// The same after a call of the MPI function, or of its plain form, that moves nothing (`MPI_COMM_SELF`,
+    /// counts of 0): as soon as a collective could begin that costs nothing before its first flag or copy
     AfterEmpty,
     /// As the first, but each rank combines a part of the operands, for all who want it
     #[value(name = "shared-work")]
     Shares,
-    /// From the private memory of one to that of the other, by the system (`process_vm_readv`, `process_vm_writev`)
+    /// From the private memory of one to that of the other, by the system (`process_vm_readv`,
+    /// `process_vm_writev`)
     Direct,
 }
 
@@ -97,7 +102,8 @@ pub fn check(operation: &Operation, setting: &Setting, derived: bool) -> Result<
     Ok(())
 }
 
-/// Lets other processes read and write this one's memory where the system allows that only to those who are named: for all variants alike, so before any of them.
+/// Lets other processes read and write this one's memory where the system allows that only to those who are
+/// named: for all variants alike, so before any of them.
 pub fn admit() {
     #[cfg(target_os = "linux")]
     // SAFETY: numbers only; kernels without such a rule refuse the call, and it is not needed.
@@ -121,7 +127,8 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// `bytes`: of a block, a multiple of those of an `element`; `crowded`: there are more ranks than cores. `None`: the way is not possible here. Collective.
+    /// `bytes`: of a block, a multiple of those of an `element`; `crowded`: there are more ranks than cores.
+    /// `None`: the way is not possible here. Collective.
     pub fn new(comm: &Comm, kind: Kind, way: Way, bytes: usize, element: usize, crowded: bool) -> Result<Option<Bare>> {
         let boxes = matches!(kind, Kind::Scatter | Kind::Scatterv | Kind::Alltoall | Kind::Alltoallv);
         // Blocks that are read where they lie need no room.
@@ -182,8 +189,9 @@ impl Bare {
         Ok(())
     }
 
-    /// Calls the MPI function for nothing. Of the vector forms only `MPI_Allgatherv` returns early in Open MPI where all counts are 0; the others go on into a component, which takes two to three times as
-    /// long, so that their plain forms are called.
+    /// Calls the MPI function for nothing. Of the vector forms only `MPI_Allgatherv` returns early in Open
+    /// MPI where all counts are 0; the others go on into a component, which takes two to three times as long,
+    /// so that their plain forms are called.
     fn call_empty(&self, to: &Target) -> Result<()> {
         let mut places = [0_u64; 2];
         let [send, recv] = &mut places;

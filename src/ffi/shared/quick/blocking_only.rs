@@ -78,7 +78,8 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         None
     }
 
-    /// Neighbor_allgather, and its vector form. As all neighbourhood operations, it takes a turn with a queue whatever its lengths.
+    /// Neighbor_allgather, and its vector form. As all neighbourhood operations, it takes a turn with a queue
+    /// whatever its lengths.
     ///
     /// # Safety
     /// As for [`barrier`](At::barrier).

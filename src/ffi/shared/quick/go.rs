@@ -1,10 +1,14 @@
 //! How a short way ends in its operation.
 
-/// Does an operation [`At`](super::At) a door, or starts it; `len`: as for [`needs_queue`](super::needs_queue). A macro, since no function that is given the operation as an `async` closure
-/// takes as little: a future within another took 40 instructions more, of a Bcast's 530.
+/// Does an operation [`At`](super::At) a door, or starts it; `len`: as for
+/// [`needs_queue`](super::needs_queue). A macro, since no function that is given the operation as an `async`
+/// closure takes as little: a future within another took 40 instructions more, of a Bcast's 530.
 ///
-/// `$still`: whether all that the caller sends and gets [lies still](crate::shm::team::Team::lies_still). A door contains no other blocking calls: so they are short, lie close together, and keep the operation in registers. On a Zen 4 short calls of two ranks took
-/// 0.81 to 1.04 of the time before (docs/findings.md, "Operations in registers"). `$limit`: from how many bytes on data are read elsewhere, which these do not ask.
+/// `$still`: whether all that the caller sends and gets [lies still](crate::shm::team::Team::lies_still). A
+/// door contains no other blocking calls: so they are short, lie close together, and keep the operation in
+/// registers. On a Zen 4 short calls of two ranks took 0.81 to 1.04 of the time before (docs/findings.md,
+/// "Operations in registers"). `$limit`: from how many bytes on data are read elsewhere, which these do not
+/// ask.
 macro_rules! go {
     ($at:ident, $len:expr, |$turn:ident| $operation:expr) => {
         if BLOCKING {
@@ -54,7 +58,8 @@ macro_rules! go {
             })
         }
     };
-    // Blocking ones by a plain function, which finds out whether they lie still, and gives the turn back where they do not; then by another one, likewise.
+    // Blocking ones by a plain function, which finds out whether they lie still, and gives the turn back
+    // where they do not; then by another one, likewise.
     ($at:ident, $len:expr, |$turn:ident| $still:expr, else $limit:expr, |$zero_copy:ident| $now:expr, else $operation:expr) => {
         if BLOCKING {
             let patience = Cell::default();

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A write of `len` bytes that begins then and takes so many ticks for each line, unless it goes past the caches. Says whether it did.
+/// A write of `len` bytes that begins then and takes so many ticks for each line, unless it goes past the
+/// caches. Says whether it did.
 fn write(pace: &Pace, at: u64, len: usize, ticks: u64) -> bool {
     match pace.ask(len, at) {
         Way::Noted(now) => pace.note(len, now, now + ticks * (len as u64 / LINE)),

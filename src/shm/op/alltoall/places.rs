@@ -14,7 +14,8 @@ pub(super) trait Places: Copy {
     fn begin(self, contents: *mut u8);
 }
 
-/// What tells where blocks of a length are. No closure, which the compiler takes for too long to be a part of an operation (an Alltoall of 8 bytes took 70 of 690 instructions more).
+/// What tells where blocks of a length are. No closure, which the compiler takes for too long to be a part of
+/// an operation (an Alltoall of 8 bytes took 70 of 690 instructions more).
 pub(super) trait Placing: Copy {
     /// Where they are.
     type At: Places;
@@ -70,7 +71,8 @@ impl Places for Place<'_> {
 #[derive(Clone, Copy)]
 pub(super) enum Room<'t> {
     Short(Place<'t>),
-    /// In shares of so many bytes of the writer's set, which it tells with the step that it publishes; the contents come after an address.
+    /// In shares of so many bytes of the writer's set, which it tells with the step that it publishes; the
+    /// contents come after an address.
     Set {
         each: usize,
         head: usize,

@@ -1,7 +1,7 @@
 /*
  * Stand-in for a header that Open MPI 5.0 includes but that packages do not install: mutexes and condition
- * variables of the threads/pthreads component, which are the POSIX ones. It lies behind every other folder of the
- * search path (-idirafter): a real one wins.
+ * variables of the threads/pthreads component, which are the POSIX ones. It lies behind every other folder of
+ * the search path (-idirafter): a real one wins.
  */
 #ifndef COLL_RUST_COMPAT_THREADS_PTHREADS_MUTEX_H
 #define COLL_RUST_COMPAT_THREADS_PTHREADS_MUTEX_H

@@ -1,6 +1,7 @@
 /*
  * Stand-in for a header that Open MPI 5.0 includes but that packages do not install: the yield of the
- * threads/pthreads component. It lies behind every other folder of the search path (-idirafter): a real one wins.
+ * threads/pthreads component. It lies behind every other folder of the search path (-idirafter): a real one
+ * wins.
  */
 #ifndef COLL_RUST_COMPAT_THREADS_PTHREADS_THREADS_H
 #define COLL_RUST_COMPAT_THREADS_PTHREADS_THREADS_H

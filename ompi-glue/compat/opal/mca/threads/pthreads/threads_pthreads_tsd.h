@@ -1,7 +1,7 @@
 /*
- * Stand-in for a header that Open MPI 5.0 includes but that packages do not install: thread-specific data of the
- * threads/pthreads component, which is the POSIX one. It lies behind every other folder of the search path
- * (-idirafter): a real one wins.
+ * Stand-in for a header that Open MPI 5.0 includes but that packages do not install: thread-specific data of
+ * the threads/pthreads component, which is the POSIX one. It lies behind every other folder of the search
+ * path (-idirafter): a real one wins.
  */
 #ifndef COLL_RUST_COMPAT_THREADS_PTHREADS_TSD_H
 #define COLL_RUST_COMPAT_THREADS_PTHREADS_TSD_H

@@ -1,0 +1,72 @@
+//! Rules of style that neither rustfmt nor clippy knows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Columns of a comment line at most.
+const COLUMNS: usize = 110;
+/// Lines of a file at most; a longer one says at its top why it is one.
+const LINES: usize = 400;
+
+/// All files below `folder` whose names end so, in order.
+fn files(folder: &Path, ends: &[&str], found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            files(&path, ends, found);
+        } else if ends.iter().any(|end| path.to_str().unwrap().ends_with(end)) {
+            found.push(path);
+        }
+    }
+}
+
+/// The project's files, as names from its top folder, with their texts.
+fn sources(folders: &[&str], ends: &[&str]) -> Vec<(String, String)> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    folders.iter().for_each(|folder| files(&top.join(folder), ends, &mut found));
+    assert!(!found.is_empty());
+    let name = |path: &Path| path.strip_prefix(top).unwrap().to_str().unwrap().to_owned();
+    found.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Whether a line is nothing but a comment, or a part of one.
+fn is_comment(line: &str, name: &str) -> bool {
+    let line = line.trim_start();
+    match name.rsplit('.').next() {
+        Some("sh") => line.starts_with('#'),
+        Some("rs") => line.starts_with("//"),
+        _ => line.starts_with("//") || line.starts_with("/*") || line.starts_with("* "),
+    }
+}
+
+#[test]
+fn comment_lines_are_short() {
+    let folders = ["src", "tests", "ompi-glue", "ci", "mpiperf", "examples"];
+    let mut long = Vec::new();
+    for (name, text) in sources(&folders, &[".rs", ".c", ".h", ".sh"]) {
+        for (number, line) in (1..).zip(text.lines()) {
+            // A row of a table, or an address, cannot be broken.
+            let words = line.trim_start().trim_start_matches(['/', '!', '*', '#', ' ']);
+            let whole = words.starts_with('|') || words.starts_with("http") || words.starts_with("<http");
+            if is_comment(line, &name) && line.chars().count() > COLUMNS && !whole {
+                long.push(format!("{name}:{number}"));
+            }
+        }
+    }
+    assert!(long.is_empty(), "comment lines beyond {COLUMNS} columns: {long:?}");
+}
+
+#[test]
+fn files_are_short() {
+    let mut long = Vec::new();
+    for (name, text) in sources(&["src", "mpiperf/src", "tests", "ompi-glue"], &[".rs", ".c"]) {
+        let lines = text.lines().count();
+        let says_why = text.lines().take(6).any(|line| line.contains("though a long one"));
+        if !name.starts_with("tests/mpi/") && lines > LINES && !says_why {
+            long.push(format!("{name}: {lines} lines"));
+        }
+    }
+    assert!(long.is_empty(), "files over {LINES} lines: {long:?}");
+}
