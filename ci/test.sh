@@ -53,6 +53,7 @@ trap 'rm -rf "$scratch"' EXIT
 passed=0
 failed=0
 notes=()
+times=()
 
 # Adds up the tests of one check from its output: "N passed, M failed" at its end, or cargo's "test result"
 # lines. A check that tells no numbers counts as one test.
@@ -79,6 +80,7 @@ run() {
         return
     fi
     timeout -k 20 "$limit" "$@" >"$log" 2>&1 </dev/null || code=$?
+    times+=("$name $((SECONDS - started)) s")
     case $code in
     0)
         grep '^test result:' "$log" || tail -n 3 "$log"
@@ -90,6 +92,8 @@ run() {
         return
         ;;
     *)
+        # What failed may stand far above the end.
+        grep -nE '^(FAILED|test .* FAILED|error)|panicked at' "$log" | head -n 20
         tail -n 80 "$log"
         [ $code -ne 124 ] || echo "    over its limit of $limit s"
         echo "    FAILED with exit code $code, $((SECONDS - started)) s"
@@ -108,6 +112,7 @@ for name in "${wanted[@]}"; do
 done
 
 echo
+(IFS=,; echo "${times[*]}")
 [ ${#notes[@]} -eq 0 ] || printf '%s\n' "${notes[@]}"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
