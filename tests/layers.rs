@@ -116,3 +116,17 @@ fn versions_are_told_apart_in_one_header() {
     }
     assert!(seen >= 7, "only {seen} files of the shim were looked at");
 }
+
+/// The table of ways is numbers in, a row out: it imports nothing but its own parts, and has no `unsafe`.
+#[test]
+fn the_table_of_ways_is_pure() {
+    let mut files = Vec::new();
+    sources(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/shm/policy")), &mut files);
+    assert!(files.len() >= 4, "only {} files were looked at", files.len());
+    for file in files {
+        for (number, line) in (1..).zip(code(&fs::read_to_string(&file).unwrap())) {
+            let foreign = ["crate::", "super::super", "unsafe", "extern "].iter().find(|part| line.contains(**part));
+            assert_eq!(foreign, None, "{}:{number}: {line}", file.display());
+        }
+    }
+}

@@ -8,8 +8,9 @@
 //!   ([`smsc`], [`keys`]).
 //! * Protocol: the members of a group are a [`team`]; a sequence of operations runs on a stream of it, each
 //!   operation a [`turn`]. What stands where, and how words count: [`layout`].
-//! * Operations: [`op`], one file each; [`node`] is how an operation of several nodes gets at them. Blocking
-//!   ones are run to their end by [`drive`].
+//! * Operations: which way the bytes of each go is the matter of one table, [`policy`]; [`op`] has a file
+//!   each; [`node`] is how an operation of several nodes gets at them. Blocking ones are run to their end by
+//!   [`drive`].
 //!
 //! [`memory::Memory`] stands between the two halves: real processes provide it, and the [`heap`] of a test.
 
@@ -35,6 +36,7 @@ pub mod memory;
 pub mod node;
 pub mod op;
 pub mod peer;
+pub mod policy;
 pub mod pool;
 pub mod rates;
 pub mod reach;

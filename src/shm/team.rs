@@ -185,7 +185,7 @@ impl Team {
     }
 
     #[inline(always)]
-    pub(super) fn fragment_mask(&self) -> u32 {
+    pub(in crate::shm) fn fragment_mask(&self) -> u32 {
         self.fragment_mask.into()
     }
 

@@ -17,6 +17,7 @@ pub mod block;
 pub mod combine;
 mod dealt;
 pub mod divided;
+mod facts;
 mod fetched;
 pub mod gather;
 mod lent;
