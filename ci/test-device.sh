@@ -32,7 +32,7 @@ pmix=$(pkg-config --cflags-only-I pmix 2>/dev/null || true)
 mpicc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -mcx16 -Wall -Wextra -Werror $pmix \
     "-I/usr/lib/$(gcc -print-multiarch)/pmix2/include" -idirafter ompi-glue/compat -o "$scratch/mca_accelerator_standin.so" \
     tests/accelerator/standin.c || exit 1
-for source in tests/mpi/sizes.c tests/accelerator/device.c; do
+for source in tests/mpi/sizes.c tests/accelerator/device.c tests/accelerator/count.c; do
     mpicc -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$(basename "$source" .c)" "$source" -lm -lpthread || exit 1
 done
 export OMPI_MCA_opal_mca_base_component_path=$scratch:$OMPI_MCA_opal_mca_base_component_path
@@ -66,6 +66,33 @@ job() {
         grep -hE 'FAILED| hangs in| crashes in|coll/rust|panicked' "$scratch/out" "$scratch/err" | grep -v 'coll_rust report' | head -n 12 | sed 's/^/        /'
     fi
 }
+
+# What it takes a short call on host memory that an accelerator is active: instructions, counted by single steps.
+# At most 10 where buffers are the program's data or come from its heap, and 15 where they are on its stack or in
+# place. About other memory the accelerator is asked.
+counts() {
+    OMPI_MCA_accelerator=$1 timeout -k 5 120 mpiexec --oversubscribe --mca mpi_yield_when_idle 1 --mca btl self,sm -n 2 \
+        "$scratch/count" 2>"$scratch/err" </dev/null | sed -n 's/^count: \([a-z]* [a-z ]*\) \([0-9]*\)$/\1,\2/p' | sort
+}
+if [ "$(uname -m)" = x86_64 ]; then
+    counts null >"$scratch/null"
+    counts standin >"$scratch/standin"
+    while IFS=, read -r what before now; do
+        most=10
+        case $what in
+        *mapped) continue ;;
+        *stack | *"in place") most=15 ;;
+        esac
+        if [ $((now - before)) -le $most ]; then
+            passed=$((passed + 1))
+            echo "ok      $what: $before instructions, $now with an accelerator"
+        else
+            failed=$((failed + 1))
+            echo "FAILED  $what: $before instructions, $now with an accelerator, more than $most"
+        fi
+    done < <(join -t, "$scratch/null" "$scratch/standin")
+    [ "$passed" -ge 7 ] || { echo "FAILED  instructions were not counted" && failed=$((failed + 1)); }
+fi
 
 # Through shared memory, read from other processes where that is possible, and by messages alone.
 messages="shm_limit=0"

@@ -3,50 +3,61 @@
  */
 #include "compat.h"
 
+#include <limits.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 /* Of the process, once an accelerator is active. Addresses that are never a device's need no question to its
- * driver, which may take longer than a short operation: the program's own data with the heap that ends at the
- * break, and the first thread's stack. Their pages are the system's, and the system puts no others there by
- * itself: it places mappings between the heap and the stack. */
-struct cr_host_memory cr_host_memory = {.low = UINTPTR_MAX, .end = 0, .stack = UINTPTR_MAX};
+ * driver, which may take longer than a short operation: the program's own data with the heap behind them, and
+ * the first thread's stack. Their pages are the system's, which places no others there by itself: mappings go
+ * between the heap and the stack. */
+struct cr_host_memory cr_host_memory = {.stack = INTPTR_MAX};
 
 static int active;
 
-/* Where the stack of the first thread may begin: so far below its end does it grow, and nothing else is put
- * there. */
-static uintptr_t stack_begin(void)
+/* Where the first thread's stack may begin, which lies there now: so far does it grow. */
+static intptr_t stack_begin(uintptr_t begin, uintptr_t end)
 {
     struct rlimit limit;
-    uintptr_t begin = UINTPTR_MAX, low, high;
-    char line[512];
+    const rlim_t most = 8u << 20;
+    const rlim_t bytes = 0 == getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < most ? limit.rlim_cur : most;
+    return (intptr_t) (end - (uintptr_t) bytes < begin ? end - (uintptr_t) bytes : begin);
+}
+
+/* What the system says of the process' memory. Without it nothing is known, and each address asked about. */
+static void look_at_memory(void)
+{
+    char line[512], program[PATH_MAX];
+    uintptr_t begin, end;
     FILE *maps = fopen("/proc/self/maps", "re");
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     if (NULL == maps) {
-        return begin;
+        return;
     }
+    program[length > 0 ? length : 0] = '\0';
     while (NULL != fgets(line, sizeof(line), maps)) {
-        if (NULL != strstr(line, "[stack]") && 2 == sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &low, &high)) {
-            const rlim_t most = 8u << 20;
-            const rlim_t room = 0 == getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < most ? limit.rlim_cur : most;
-            begin = high - (uintptr_t) room < low ? high - (uintptr_t) room : low;
+        const char *const name = strchr(line, '/');
+        line[strcspn(line, "\n")] = '\0';
+        if (2 != sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &begin, &end)) {
+            continue;
+        }
+        if (NULL != strstr(line, "[stack]")) {
+            cr_host_memory.stack = stack_begin(begin, end);
+        } else if (0 == cr_host_memory.data && length > 0 && NULL != name && 0 == strcmp(name, program)) {
+            cr_host_memory.data = begin; /* the lowest comes first */
+            cr_host_memory.data_end = end;
+        } else if (NULL != strstr(line, "[heap]") && 0 != cr_host_memory.data) {
+            cr_host_memory.data_end = end;
         }
     }
     (void) fclose(maps);
-    return begin;
 }
 
 int cr_accelerator_open(void)
 {
-    extern char data_start __attribute__((weak)); /* the first of the program's data that may be written */
     active = cr_compat_accelerates();
     if (active) {
-        void *const end = sbrk(0);
-        if ((void *) -1 != end && NULL != &data_start && (uintptr_t) &data_start < (uintptr_t) end) {
-            cr_host_memory.low = (uintptr_t) &data_start;
-            cr_host_memory.end = (uintptr_t) end;
-        }
-        cr_host_memory.stack = stack_begin();
+        look_at_memory();
     }
     return active;
 }
@@ -61,11 +72,11 @@ int cr_is_on_device(const void *at)
     if (MPI_IN_PLACE == at || NULL == at) {
         return 0;
     }
-    if ((uintptr_t) at >= cr_host_memory.end && (uintptr_t) at >= cr_host_memory.low) {
+    if ((uintptr_t) at >= cr_host_memory.data_end && 0 != cr_host_memory.data) {
         /* The heap may have grown. */
         const uintptr_t end = (uintptr_t) sbrk(0);
-        if ((uintptr_t) at < end && UINTPTR_MAX != end) {
-            cr_host_memory.end = end;
+        if (UINTPTR_MAX != end && (uintptr_t) at < end) {
+            cr_host_memory.data_end = end;
             return 0;
         }
     }

@@ -88,9 +88,10 @@ int cr_accelerator_open(void);
 int cr_accelerates(void);
 int cr_is_on_device(const void *at);
 
-/* Memory that is never a device's: from low to before end, and from stack on. */
+/* Memory that is never a device's: the program's data, and from where on the first thread's stack lies. */
 struct cr_host_memory {
-    uintptr_t low, end, stack;
+    uintptr_t data, data_end;
+    intptr_t stack;
 };
 __attribute__((visibility("hidden"))) extern struct cr_host_memory cr_host_memory;
 
