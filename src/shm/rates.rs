@@ -16,7 +16,7 @@ use crate::shm::config::Config;
 use crate::shm::copy::{self, ThroughCaches};
 use crate::shm::layout::BLOCKING;
 use crate::shm::op;
-use crate::shm::op::divided::{Root, share_among};
+use crate::shm::policy::{Writer, share_among};
 use crate::shm::reading::Way;
 use crate::shm::team::Team;
 use std::hint::black_box;
@@ -133,7 +133,7 @@ impl Rates {
     fn of_mode(&self, members: usize, divide: bool, rotates: bool) -> Thresholds {
         let others = members.saturating_sub(1).max(1) as u64;
         let least = Config::default().divided_min as usize;
-        let pick = |root: Option<Root>, queue: fn(u64, u64, u64) -> u64| {
+        let pick = |root: Option<Writer>, queue: fn(u64, u64, u64) -> u64| {
             let divides = |i: usize| divide && root.is_some_and(|root| share_among(members, FROM[i], root, least) > 0);
             let wins = |i: usize| {
                 // Where caches are far at times only, both sides copying take up to 1.4 times as long as a
@@ -150,10 +150,10 @@ impl Rates {
         };
         let exchange = pick(None, |queue, _, _| queue * 5 / 4);
         Thresholds {
-            bcast: pick(Some(Root::Idle), |queue, _, _| queue),
-            gather: pick(Some(Root::HasOwn), |queue, _, _| queue),
+            bcast: pick(Some(Writer::Idle), |queue, _, _| queue),
+            gather: pick(Some(Writer::HasOwn), |queue, _, _| queue),
             scatter: pick(
-                Some(Root::HasOwn),
+                Some(Writer::HasOwn),
                 if rotates { |queue, _, others| queue * others } else { |queue, copy, others| queue * others + copy },
             ),
             allgather: exchange.min(LONG_OF_ALL),

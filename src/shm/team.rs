@@ -26,6 +26,7 @@ use crate::shm::layout::{
     Sleepers, StreamControl, share,
 };
 use crate::shm::memory::{Contents, Member, Memory};
+use crate::shm::policy::Access as Reading;
 use crate::shm::rates::ByMode;
 use crate::shm::reach::Reach;
 use crate::shm::turn::{Nearness, Trail, Turn};
@@ -77,6 +78,8 @@ pub struct Team {
     memory: Box<dyn Memory>,
     /// Bytes of a fragment for each of the others.
     share: usize,
+    /// What members can do with each other's memory.
+    reading: Reading,
     /// Those to begin with, and those that were measured.
     thresholds: [OnceLock<ByMode>; 2],
     /// Under way: copies from and to others' private memory.
@@ -86,7 +89,7 @@ pub struct Team {
 impl Team {
     /// The caller's view of the team that shares `memory`. All members give the same `config`.
     pub fn new(memory: Box<dyn Memory>, config: Config) -> Team {
-        let (me, size) = (memory.me(), memory.size());
+        let (me, size, reading) = (memory.me(), memory.size(), limits::reading(&*memory));
         // SAFETY: `Memory` promises a control block there.
         let control = |m| unsafe { &raw mut (*memory.control(m).cast::<Control>()).stream };
         let controls = (0..size).map(|m| At(control(m))).collect();
@@ -134,6 +137,7 @@ impl Team {
             here: if config.waiting.crowded { Here::find() } else { Here::NOWHERE },
             core: AtomicU16::new(0),
             share: share(fragment, size, 64),
+            reading,
             may_sleep,
             still: AtomicU16::new(still as u16),
             looks,
@@ -171,6 +175,11 @@ impl Team {
     /// The memory below.
     pub fn memory(&self) -> &dyn Memory {
         &*self.memory
+    }
+
+    /// What members can do with each other's private memory.
+    pub(in crate::shm) fn reading(&self) -> Reading {
+        self.reading
     }
 
     /// Bytes for each of the others in a line, and in a short slot, where they have something each.

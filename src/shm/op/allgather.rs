@@ -11,6 +11,7 @@ use super::{Exposed, announce, announced, expose, fetch, is_short_gathered};
 use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Facts, Operation};
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 use crate::sync::hint::unlikely;
@@ -104,9 +105,9 @@ async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> Result<()> {
     let mine = Block::new(all, turn.me());
-    let may_fetch = |len: usize| len >= zero_copy && !is_short_gathered(&turn, len, zero_copy);
+    let facts = turn.facts(Operation::Allgather, zero_copy);
     let region = || own.map_or_else(|| expose(&turn, &mine), |own| expose(&turn, own));
-    let region = may_fetch(mine.len()).then(region);
+    let region = facts.way(mine.len()).reads_peers().then(region);
     let from = region.as_ref().map_or(0, Exposed::address);
     let lent = Lent {
         readers: || peers.to().collect(),
@@ -115,7 +116,7 @@ async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
             None => copy_part(&mine, part, room),
         },
     };
-    let gathered = match rounds(&turn, peers, own, all, from, zero_copy).await {
+    let gathered = match rounds(&turn, &facts, peers, own, all, from).await {
         Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &lent, missing, all).await,
         gathered => gathered.map(drop),
     };
@@ -131,19 +132,21 @@ async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
 /// read, and their lengths.
 async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
     turn: &Turn<'_>,
+    facts: &Facts,
     peers: impl Peers,
     own: Option<&S>,
     all: &B,
     from: u64,
-    zero_copy: usize,
 ) -> Result<Vec<(Member, usize)>> {
     let fragment = turn.fragment();
     let mine = Block::new(all, turn.me());
     let longest = peers.from().map(|m| all.len(m)).max().unwrap_or(0).max(mine.len());
-    let is_short = |len: usize| is_short_gathered(turn, len, zero_copy);
-    let may_fetch = |len: usize| len >= zero_copy && !is_short(len);
-    let reads = turn.team().memory().zero_copy();
-    let counts = |len| if is_short(len) { may_bypass(turn, len) } else { !(reads && may_fetch(len)) };
+    let is_short = |len: usize| facts.way(len).is_short();
+    let may_fetch = |len: usize| facts.way(len).reads_peers();
+    let counts = |len| match facts.way(len) {
+        way if way.is_short() => may_bypass(turn, len),
+        way => !way.reads_peers(),
+    };
     let queued = sum_lengths(all, peers.from(), counts);
     let bypass = turn.bypasses(turn.size(), queued);
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(fragment) };

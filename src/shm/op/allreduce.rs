@@ -7,9 +7,10 @@
 
 use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside, operands};
-use super::{all_wrote, all_wrote_room, fetched, is_short, reads_anywhere, shared};
+use super::{all_wrote, all_wrote_room, fetched, is_short, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
+use crate::shm::policy::{Facts, Operation, Way};
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 
@@ -26,8 +27,7 @@ pub fn allreduce<C: Combine>(
     let (turn, waits) = turn.begin();
     async move {
         let bytes = input.len() * op.size();
-        let (shares_work, least) = (turn.team().config().shared_work_min, zero_copy.max(op.size() * turn.size()));
-        if is_short(&turn, bytes, shares_work.min(least)) {
+        if is_short(&turn, bytes, other_ways(&turn, op.size(), zero_copy)) {
             // Everybody combines everything, out of lines or short slots.
             if let Some(wait) = turn.room_taken(bytes) {
                 waits.on(wait).await?;
@@ -43,17 +43,22 @@ pub fn allreduce<C: Combine>(
             unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
             turn.finish();
             Ok(())
-        } else if turn.size() > 1 && bytes >= least && reads_anywhere(&turn) {
-            waits.long(move || fetched::allreduce(turn, op, input, output)).await
-        } else if turn.size() > 1 && bytes >= shares_work {
-            match turn.shares_cores() {
-                true => waits.long(move || through_one(turn, op, input, output)).await,
-                false => waits.long(move || shared::reduce(turn, None, op, input, output)).await,
-            }
         } else {
-            waits.long(move || everyone(turn, op, input, output)).await
+            let facts = Facts { element: op.size(), ..turn.facts(Operation::Allreduce, zero_copy) };
+            match facts.way(bytes) {
+                Way::SingleCopy => waits.long(move || fetched::allreduce(turn, op, input, output)).await,
+                Way::ReduceBcast => waits.long(move || through_one(turn, op, input, output)).await,
+                Way::Split => waits.long(move || shared::reduce(turn, None, op, input, output)).await,
+                _ => waits.long(move || everyone(turn, op, input, output)).await,
+            }
         }
     }
+}
+
+/// From how many bytes on there are other ways than that everybody combines everything out of rooms.
+#[inline(always)]
+pub(super) fn other_ways(turn: &Turn<'_>, element: usize, zero_copy: usize) -> usize {
+    turn.team().config().shared_work_min.min(zero_copy.max(element * turn.size()))
 }
 
 /// Member 0 combines everything. Where members take turns on the cores, shared work is done no sooner, and

@@ -9,11 +9,12 @@ mod places;
 use super::block::{Block, Rooms, Shares, all_lengths, longest, sum_lengths, transfer, want_set};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
-use super::{address_in, fetch, get, put, reads_anywhere};
+use super::{address_in, fetch, get, put};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
 use crate::shm::copy::readers::pack_for;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Facts, Operation, Way};
 use crate::shm::rates::Reads;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
@@ -79,14 +80,6 @@ impl<'t> Plan<'t> {
         }
     }
 
-    /// Whether all these blocks travel at once, in the share of a slot if they are not short.
-    #[inline(always)]
-    fn in_one_round(self, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
-        let limit = self.zero_copy.from.min(self.part() + 1);
-        let fits = |len| self.is_short(len) || len < limit;
-        all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
-    }
-
     /// Where blocks of `len` bytes are that travel at once.
     #[inline(always)]
     fn room(self, turn: &Turn<'t>, len: usize) -> Room<'t> {
@@ -101,6 +94,12 @@ impl<'t> Plan<'t> {
     fn rounds(self, len: usize) -> usize {
         if self.is_short(len) { len.min(1) } else { len.div_ceil(self.part()) }
     }
+}
+
+/// Whether all these blocks travel at once, in the share of a slot if they are not short.
+fn in_one_round(facts: &Facts, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
+    let fits = |len| facts.way(len).is_short();
+    all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
 }
 
 /// All blocks of the caller's travel in one round, and none stays in place; the others may see it otherwise.
@@ -243,7 +242,8 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         let all_short = plan.all_short(longest, peers, into);
         let turn = if all_short { turn } else { wide(turn) };
         let plan = Plan::new(&turn, zero_copy);
-        if !(all_short || (turn.shares_cores() && plan.in_one_round(peers, out, into))) {
+        let in_one_round = || in_one_round(&turn.facts(Operation::Alltoall, zero_copy), peers, out, into);
+        if !(all_short || (turn.shares_cores() && in_one_round())) {
             return waits.long(move || exchange(turn, plan, peers, out, into, true)).await;
         }
         let place = (plan, &turn);
@@ -266,7 +266,8 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     into: &I,
     own_left: bool,
 ) -> Result<()> {
-    let away = |m: Member| match plan.zero_copy.has(out.len(m)) && !plan.is_short(out.len(m)) {
+    let facts = Facts { in_place: !own_left, ..turn.facts(Operation::Alltoall, plan.zero_copy) };
+    let away = |m: Member| match facts.way(out.len(m)).reads_peers() {
         true => address_in(plan.team, &Block::new(out, m)),
         false => 0,
     };
@@ -274,7 +275,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         readers: || peers.to().filter(|&m| out.len(m) > 0).collect(),
         copy: |member, part, room| copy_part(&Block::new(out, member), part, room),
     };
-    let exchanged = match rounds(&turn, plan, peers, out, into, own_left, away).await {
+    let exchanged = match rounds(&turn, plan, &facts, peers, (out, into), own_left, away).await {
         Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &lent, missing, into).await,
         exchanged => exchanged.map(drop),
     };
@@ -291,9 +292,9 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     turn: &Turn<'_>,
     plan: Plan<'_>,
+    facts: &Facts,
     peers: impl Peers,
-    out: &O,
-    into: &I,
+    (out, into): (&O, &I),
     mut own_left: bool,
     away: impl Fn(Member) -> u64 + Copy,
 ) -> Result<Vec<(Member, usize)>> {
@@ -301,8 +302,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
     let rounds = turn.steps(peers.from().map(|m| plan.rounds(into.len(m))).max().unwrap_or(0))?.max(to_send);
-    let reads = reads_anywhere(turn);
-    let is_queued = |len| !(plan.is_short(len) || (reads && plan.zero_copy.has(len)));
+    let is_queued = |len| matches!(facts.way(len), Way::Whole | Way::Pipeline);
     let queued = sum_lengths(into, peers.from(), is_queued);
     let bypass = turn.nearly_bypass(queued.saturating_mul(size));
     let written = sum_lengths(out, peers.to(), is_queued);

@@ -5,12 +5,13 @@
 //! out while the root copies the next ones in; or readers copy from the root's memory directly, where the
 //! root helps them ([`divided`]).
 
-use super::divided::{self, Root};
+use super::divided;
 use super::lent::{Lent, copy_part};
 use super::{announce, announced, expose, is_short};
 use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Operation, Way, Writer, writers_part};
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::{Runs, Waits};
 
@@ -62,8 +63,8 @@ pub fn bcast_by<S: Stream + ?Sized>(
         let len = data.len();
         match (is_short(&turn, len, zero_copy), turn.me() == root) {
             (true, _) => short!(turn, root, data, len, |wait| waits.on(wait).await, |late| waits.reach(late).await),
-            (false, true) => waits.long(move || send(turn, data, len >= zero_copy, divide)).await,
-            (false, false) => waits.long(move || receive(turn, root, data, len >= zero_copy, divide)).await,
+            (false, true) => waits.long(move || send(turn, data, zero_copy, divide)).await,
+            (false, false) => waits.long(move || receive(turn, root, data, zero_copy, divide)).await,
         }
     }
 }
@@ -90,20 +91,26 @@ fn short_now<S: Stream + ?Sized>(turn: Turn<'_>, runs: impl Runs, root: Member, 
     short!(turn, root, data, len, |wait| runs.run(|| wait), |late| runs.reach(late))
 }
 
-/// Where the part of the root begins; `len` without one.
-fn middle(turn: &Turn<'_>, len: usize, divide: bool) -> usize {
-    len - if divide { divided::share(turn, len, Root::Idle) } else { 0 }
+/// The way of so many bytes, and where the part of the root begins: `len` without one.
+fn way(turn: &Turn<'_>, len: usize, zero_copy: usize, divide: bool) -> (Way, usize) {
+    let facts = turn.facts(Operation::Bcast, zero_copy);
+    match facts.way(len) {
+        Way::TwoSided if divide => (Way::TwoSided, len - writers_part(&facts, len, Writer::Idle)),
+        Way::TwoSided => (Way::SingleCopy, len),
+        way => (way, len),
+    }
 }
 
-async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, announcing: bool, divide: bool) -> Result<()> {
+async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, zero_copy: usize, divide: bool) -> Result<()> {
     let (me, len, piece) = (turn.me(), data.len(), turn.piece(data.len()));
+    let (way, middle) = way(&turn, len, zero_copy, divide);
     turn.set_free().await?;
-    if announcing {
+    if way.reads_peers() {
         let region = expose(&turn, data);
         announce(&turn, region.address());
         if region.address() != 0 {
             turn.publish(1);
-            let helped = help(&turn, data, middle(&turn, len, divide)).await;
+            let helped = help(&turn, data, middle).await;
             let told = helped.map(|end| divided::tell(&turn, end));
             let others = turn.others();
             let lent = Lent { readers: || others.clone().collect(), copy: |_, part, room| copy_part(data, part, room) };
@@ -140,15 +147,15 @@ async fn receive<S: Stream + ?Sized>(
     turn: Turn<'_>,
     root: Member,
     data: &S,
-    announcing: bool,
+    zero_copy: usize,
     divide: bool,
 ) -> Result<()> {
     let (len, piece) = (data.len(), turn.piece(data.len()));
-    if announcing {
+    let (way, middle) = way(&turn, len, zero_copy, divide);
+    if way.reads_peers() {
         turn.wrote(root, 1).await?;
         let from = announced(&turn, root);
         if from != 0 {
-            let middle = middle(&turn, len, divide);
             return divided::receive(turn, root, from, data, middle).await;
         }
     }

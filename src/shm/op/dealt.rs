@@ -25,7 +25,8 @@ use std::task::Poll;
 
 /// Bytes of a note: an address to read the block at, or 0; where the first portion lies in the ring; its
 /// number; bytes of the block.
-const NOTE: usize = 32;
+const NOTE: usize = crate::shm::policy::choose::NOTE;
+const _: () = assert!(NOTE == 4 * size_of::<u64>());
 
 /// Bytes that are worth being published before the next block is there; no more than a quarter of the ring.
 const WORTH: usize = 8 << 10;

@@ -20,35 +20,9 @@ use crate::endpoint::{Error, Result, Stream};
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
 
-/// What the root does besides.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Root {
-    /// Nothing.
-    Idle,
-    /// It has a block of its own to copy, within its memory, which takes about a quarter of the time.
-    HasOwn,
-}
-
-/// Bytes of a block of `len` that its root copies; 0: the block is not divided. `len` and the result are the
-/// same for both sides.
-pub(super) fn share(turn: &Turn<'_>, len: usize, root: Root) -> usize {
-    let team = turn.team();
-    let config = team.config();
-    if !turn.is_blocking() || config.waiting.crowded || !team.memory().stores() {
-        return 0;
-    }
-    share_among(turn.size(), len, root, config.divided_min as usize)
-}
-
-/// The same among so many members that can write to each other's memory. `least`: the smallest share.
-pub fn share_among(members: usize, len: usize, root: Root, least: usize) -> usize {
-    let even = len / members.max(1);
-    let share = if root == Root::Idle { even } else { even - even / 4 } / 64 * 64;
-    if share < least.max(1) { 0 } else { share }
-}
-
 /// Bytes of a loan.
 pub(super) const LOAN: usize = 2 * size_of::<u64>();
+const _: () = assert!(LOAN == crate::shm::policy::choose::LOAN);
 
 /// Says at `at` that another member may write `len` bytes to address `to`; 0: nowhere.
 pub(super) fn lend(turn: &Turn<'_>, at: *mut u8, to: u64, len: usize) {

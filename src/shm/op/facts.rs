@@ -2,46 +2,40 @@
 
 use super::block::Shares;
 use crate::shm::layout::LINE;
-use crate::shm::memory::Memory;
-use crate::shm::policy::{Access, Cores, Facts, Limits, Mode, Operation, Rooms};
+use crate::shm::policy::{Cores, Facts, Limits, Mode, Operation, Rooms};
 use crate::shm::rates::Reads;
 use crate::shm::team::Team;
 use crate::shm::turn::View;
 
 impl View<'_> {
-    /// The facts of an operation on so many bytes: of all data, or of one block. From `reads` on, members may
-    /// read each other's memory.
-    pub fn facts(&self, operation: Operation, bytes: usize, reads: impl Into<Reads>) -> Facts {
-        let (team, reads) = (self.team(), reads.into());
-        let config = team.config();
-        Facts {
-            operation,
-            bytes: Some(bytes),
-            element: 1,
-            members: self.size(),
-            cores: if self.shares_cores() { Cores::Shared } else { Cores::Dedicated },
-            mode: if self.is_blocking() { Mode::Blocking } else { Mode::Nonblocking },
-            access: access(team.memory()),
-            rooms: rooms(team, operation),
-            limits: Limits {
-                reads_from: reads.from,
-                reads_end: reads.end,
-                shared_work: config.shared_work_min,
-                divided: config.divided_min as usize,
-            },
-            tree: false,
-            in_place: false,
-        }
+    /// The facts of an operation. From `reads` on, members may read each other's memory.
+    #[inline(always)]
+    pub(super) fn facts(&self, operation: Operation, reads: impl Into<Reads>) -> Facts {
+        of(self.team(), self.is_blocking(), operation, reads.into())
     }
 }
 
-/// What members can do with each other's memory.
-fn access(memory: &dyn Memory) -> Access {
-    match memory.zero_copy() {
-        false => Access::Nobody,
-        true if memory.registers() => Access::Registered,
-        true if memory.stores() => Access::Writes,
-        true => Access::Reads,
+/// The same for a team. (Not a part of operations, which had better keep their view in registers.)
+#[inline(never)]
+pub(super) fn of(team: &Team, blocking: bool, operation: Operation, reads: Reads) -> Facts {
+    let config = team.config();
+    Facts {
+        operation,
+        bytes: None,
+        element: 1,
+        members: team.size(),
+        cores: if config.waiting.crowded { Cores::Shared } else { Cores::Dedicated },
+        mode: if blocking { Mode::Blocking } else { Mode::Nonblocking },
+        access: team.reading(),
+        rooms: rooms(team, operation),
+        limits: Limits {
+            reads_from: reads.from,
+            reads_end: reads.end,
+            shared_work: config.shared_work_min,
+            divided: config.divided_min as usize,
+        },
+        tree: false,
+        in_place: false,
     }
 }
 
@@ -69,7 +63,8 @@ mod tests {
     use crate::shm::config::{self, Config};
     use crate::shm::heap::Heap;
     use crate::shm::layout::SHORT;
-    use crate::shm::op::{is_short, is_short_gathered, line_share};
+    use crate::shm::op::{allreduce, is_short, is_short_gathered, line_share, reduce};
+    use crate::shm::policy::choose::PASSED_ON;
     use crate::shm::policy::table::TABLE;
     use crate::shm::policy::{Choice, Rule, Way, choose};
     use crate::shm::rates::{ByMode, Thresholds};
@@ -127,8 +122,8 @@ mod tests {
 
     /// The choice for so many bytes, of elements of eight.
     fn chosen(turn: &Turn<'_>, operation: Operation, bytes: usize, thresholds: &Thresholds) -> Choice {
-        let facts = turn.facts(operation, bytes, reads(thresholds, operation));
-        choose(&Facts { element: 8, ..facts })
+        let facts = turn.facts(operation, reads(thresholds, operation));
+        choose(&Facts { bytes: Some(bytes), element: 8, ..facts })
     }
 
     /// What the quick paths take for short, they and the table see alike.
@@ -151,6 +146,11 @@ mod tests {
                         for operation in [Operation::Gather, Operation::Allgather] {
                             assert_eq!(is(operation), is_short_gathered(turn, len, limit), "{len} {limit}");
                         }
+                        let least = allreduce::other_ways(turn, 8, limit);
+                        assert_eq!(is(Operation::Allreduce), is_short(turn, len, least), "{len} {limit}");
+                        let shared = reduce::shares_work(turn);
+                        assert_eq!(is(Operation::Reduce), is_short(turn, len, shared), "{len} {limit}");
+                        assert_eq!(is(Operation::Scan), is_short(turn, len, PASSED_ON), "{len}");
                         assert_eq!(is(Operation::ReduceScatter), is_short(turn, len, usize::MAX), "{len}");
                         // What lies still is short whatever the limits.
                         let still = turn.team().lies_still(len);

@@ -8,20 +8,20 @@
 //! the member need to know the length of a block.
 
 use super::block::{Block, all_lengths, index, sum_lengths, transfer};
-use super::divided::{self, LOAN, Root};
+use super::divided::{self, LOAN};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
 use super::{address, announce, announced, expose, fetch, is_short_gathered};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
 use crate::shm::turn::Turn;
 use crate::shm::turn::asking::Nothing;
 use crate::shm::turn::waits::{Runs, Waits};
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
-fn middle(turn: &Turn<'_>, len: usize) -> usize {
-    let fits = turn.size() * LOAN <= turn.team().config().short;
-    match if fits { divided::share(turn, len, Root::HasOwn) } else { 0 } {
+fn middle(facts: &Facts, len: usize) -> usize {
+    match writers_part(facts, len, Writer::HasOwn) {
         0 => len,
         share => share,
     }
@@ -100,13 +100,14 @@ impl Order {
 /// The block is not short.
 async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
     let (me, len, piece) = (turn.me(), own.len(), turn.piece(own.len()));
+    let facts = turn.facts(Operation::Gather, zero_copy);
     turn.set_free().await?;
-    if len >= zero_copy {
+    if facts.way(len).reads_peers() {
         let region = expose(&turn, own);
         announce(&turn, region.address());
         if region.address() != 0 {
             turn.publish(1);
-            let stored = write(&turn, root, own).await;
+            let stored = write(&turn, &facts, root, own).await;
             let told = stored.map(|all| divided::tell(&turn, if all { turn.size() } else { 0 }));
             let lent = Lent { readers: || vec![root], copy: |_, part, room| copy_part(own, part, room) };
             turn.over_with(told, std::iter::once(root), &lent).await?;
@@ -131,8 +132,8 @@ async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, ze
 }
 
 /// Writes the caller's part of its block to the root's memory, where possible.
-async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, root: Member, own: &S) -> Result<bool> {
-    let at = middle(turn, own.len());
+async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, facts: &Facts, root: Member, own: &S) -> Result<bool> {
+    let at = middle(facts, own.len());
     if at == own.len() {
         return Ok(false);
     }
@@ -222,10 +223,8 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     zero_copy: usize,
 ) -> Result<()> {
     let me = turn.me();
-    let divides = |m: Member| {
-        let len = all.len(m);
-        !is_short_gathered(&turn, len, zero_copy) && len >= zero_copy && middle(&turn, len) < len
-    };
+    let facts = turn.facts(Operation::Gather, zero_copy);
+    let divides = |m: Member| facts.way(all.len(m)) == Way::TwoSided;
     let to = |m: Member| if divides(m) { address(&turn, &Block::new(all, m)) } else { 0 };
     let divided = turn.others().any(divides);
     if divided {
@@ -236,7 +235,7 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
         turn.publish(1);
     }
     let kept = own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)));
-    let received = match kept.and(receive_all(&turn, all, zero_copy, to).await) {
+    let received = match kept.and(receive_all(&turn, &facts, all, to).await) {
         Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &Nothing, missing, all).await,
         received => received.map(drop),
     };
@@ -246,7 +245,7 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
         for member in turn.others().filter(|&m| to(m) != 0) {
             let (from, block) = (announced(&turn, member), Block::new(all, member));
             if from != 0 && !divided::is_served(&turn, member) {
-                let part = middle(&turn, block.len())..block.len();
+                let part = middle(&facts, block.len())..block.len();
                 get_part(&turn, member, from, &block, part).await?;
             }
         }
@@ -261,18 +260,17 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
 /// blocks could not be read, and how much of each the caller should have.
 async fn receive_all<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
+    facts: &Facts,
     all: &B,
-    zero_copy: usize,
     to: impl Fn(Member) -> u64,
 ) -> Result<Vec<(Member, usize)>> {
     let me = turn.me();
-    let is_short = |len| is_short_gathered(turn, len, zero_copy);
+    let is_short = |len| facts.way(len).is_short();
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
     let most = turn.others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
     let order = Order::of(turn);
     let rounds = order.pieces(turn, most)?;
-    let reads = turn.team().memory().zero_copy();
-    let queued = sum_lengths(all, turn.others(), |len| !(is_short(len) || (reads && len >= zero_copy)));
+    let queued = sum_lengths(all, turn.others(), |len| facts.way(len) == Way::Pipeline);
     let bypass = turn.bypasses(1, queued);
     let mut missing = Vec::new();
     for (member, round) in order.all(turn.others(), rounds) {
@@ -280,23 +278,24 @@ async fn receive_all<B: Blocks + ?Sized>(
         let len = block.len();
         let piece = turn.piece(len);
         let at = round as usize * piece;
-        let may_fetch = !is_short(len) && len >= zero_copy;
+        let way = facts.way(len);
+        let (is_short, may_fetch) = (way.is_short(), way.reads_peers());
         if round as usize >= rounds_of(len) || (may_fetch && round > 0 && announced(turn, member) != 0) {
             continue;
         }
-        if is_short(len) {
+        if is_short {
             turn.wrote_room(member, len).await?;
         } else {
             turn.wrote(member, round + 1).await?;
         }
         if may_fetch && round == 0 && announced(turn, member) != 0 {
-            let part = if to(member) != 0 { middle(turn, len) } else { len };
+            let part = if to(member) != 0 { middle(facts, len) } else { len };
             if !is_read(fetch(turn, member, announced(turn, member), &block, 0..part))? {
                 missing.push((member, part));
             }
             continue;
         }
-        if is_short(len) {
+        if is_short {
             // SAFETY: published, and it holds so much.
             unsafe { copy::unpack(&block, 0, len, turn.room(member, len), false) }?;
             continue;

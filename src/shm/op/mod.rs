@@ -118,12 +118,6 @@ fn announced(turn: &Turn<'_>, member: Member) -> u64 {
     get(turn.payload(member))
 }
 
-/// Whether members can read each other's memory wherever they like.
-fn reads_anywhere(turn: &Turn<'_>) -> bool {
-    let memory = turn.team().memory();
-    memory.zero_copy() && !memory.registers()
-}
-
 /// The address for others to read one of several blocks at; 0 if they cannot.
 fn address<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S) -> u64 {
     address_in(turn.team(), data)

@@ -11,6 +11,7 @@ use super::{all_wrote, all_wrote_room, is_short, relayed, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::waits::Waits;
 use crate::shm::turn::{AllRooms, Turn};
 
@@ -27,22 +28,12 @@ pub fn reduce<C: Combine>(
     let (turn, waits) = turn.begin();
     async move {
         let bytes = input.len() * op.size();
-        let config = turn.team().config();
-        let shares_work = match turn.size() {
-            ..=2 => usize::MAX,
-            _ if turn.is_crowded() => config.whole as usize,
-            _ if turn.shares_cores() => usize::MAX,
-            _ => config.shared_work_min,
-        };
-        if !is_short(&turn, bytes, shares_work) {
-            return if bytes >= shares_work && turn.shares_cores() {
-                waits.long(move || relayed::reduce(turn, root, op, input, output)).await
-            } else if bytes >= shares_work {
-                waits.long(move || shared::reduce(turn, Some(root), op, input, output)).await
-            } else if turn.me() == root {
-                waits.long(move || receive(turn, op, input, output)).await
-            } else {
-                waits.long(move || send(turn, root, op, input)).await
+        if !is_short(&turn, bytes, shares_work(&turn)) {
+            return match turn.facts(Operation::Reduce, usize::MAX).way(bytes) {
+                Way::Relay => waits.long(move || relayed::reduce(turn, root, op, input, output)).await,
+                Way::Split => waits.long(move || shared::reduce(turn, Some(root), op, input, output)).await,
+                _ if turn.me() == root => waits.long(move || receive(turn, op, input, output)).await,
+                _ => waits.long(move || send(turn, root, op, input)).await,
             };
         }
         if turn.me() == root {
@@ -69,6 +60,18 @@ pub fn reduce<C: Combine>(
             turn.publish_and_finish(1);
         }
         Ok(())
+    }
+}
+
+/// From how many bytes on members share the work, which is then not done out of rooms.
+#[inline(always)]
+pub(super) fn shares_work(turn: &Turn<'_>) -> usize {
+    let config = turn.team().config();
+    match turn.size() {
+        ..=2 => usize::MAX,
+        _ if turn.is_crowded() => config.whole as usize,
+        _ if turn.shares_cores() => usize::MAX,
+        _ => config.shared_work_min,
     }
 }
 

@@ -10,12 +10,10 @@ use super::is_short;
 use super::reduce::{Pieces, operands};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
+use crate::shm::policy::choose::PASSED_ON;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 use crate::sync::shared::{will_read, will_write};
-
-/// From so many bytes on, what the members before have combined is passed on.
-const ALONG: usize = 1 << 10;
 
 /// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is
 /// not touched) in `output`, which may be the input.
@@ -30,7 +28,7 @@ pub fn scan<C: Combine>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, bytes) = (turn.me(), input.len() * op.size());
-        if !is_short(&turn, bytes, ALONG) {
+        if !is_short(&turn, bytes, PASSED_ON) {
             return waits.long(move || along(turn, exclusive, op, input, output)).await;
         }
         if let Some(wait) = turn.room_taken(bytes) {

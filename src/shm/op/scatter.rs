@@ -8,12 +8,13 @@
 
 use super::block::{Block, Rooms, Shares, all_lengths, index, longest, transfer, want_set};
 use super::dealt;
-use super::divided::{self, Root};
+use super::divided;
 use super::lent::{Lent, copy_part};
 use super::{address, get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 
@@ -99,7 +100,12 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
 /// memory.
 #[inline(always)]
 fn is_dealt<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
-    dealt::is_wanted(turn) && all_lengths(all, turn.others(), |len| len < zero_copy)
+    let facts = turn.facts(Operation::Scatter, zero_copy);
+    let is_dealt = |len| {
+        let way = facts.way(len);
+        way == Way::Ring || way.is_short()
+    };
+    dealt::is_wanted(turn) && all_lengths(all, turn.others(), is_dealt)
 }
 
 /// Not all blocks are short.
@@ -113,8 +119,8 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (me, deals) = (turn.me(), dealt::is_wanted(&turn));
     let plan = Plan::new(&turn, me, zero_copy);
     turn.set_free().await?;
-    let keeps = dealt::keeps(&turn);
-    let away = |m: Member| match all.len(m) >= zero_copy && !plan.rooms.hold(all.len(m)) && !keeps(all.len(m)) {
+    let (facts, keeps) = (turn.facts(Operation::Scatter, zero_copy), dealt::keeps(&turn));
+    let away = |m: Member| match facts.way(all.len(m)).reads_peers() && !keeps(all.len(m)) {
         true => address(&turn, &Block::new(all, m)),
         false => 0,
     };
@@ -159,7 +165,7 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
         false => keep().and(send_rest(&turn, &plan, all, |m| away(m) != 0).await),
     };
     let helped = match sent {
-        Ok(()) => help(&turn, all, |m| away(m) != 0).await.map(|end| divided::tell(&turn, end)),
+        Ok(()) => help(&turn, &facts, all, |m| away(m) != 0).await.map(|end| divided::tell(&turn, end)),
         failed => failed,
     };
     // In any case: they read the caller's memory.
@@ -173,16 +179,21 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
 }
 
 /// Where the part of the root begins of a block that can be read from its memory; `len` without one.
-fn middle(turn: &Turn<'_>, len: usize) -> usize {
-    len - divided::share(turn, len, Root::HasOwn)
+fn middle(facts: &Facts, len: usize) -> usize {
+    len - writers_part(facts, len, Writer::HasOwn)
 }
 
 /// Writes the root's part of the blocks that are `away` to their members' memory, where possible: to that of
 /// all before the one that it returns.
-async fn help<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, away: impl Fn(Member) -> bool) -> Result<Member> {
+async fn help<B: Blocks + ?Sized>(
+    turn: &Turn<'_>,
+    facts: &Facts,
+    all: &B,
+    away: impl Fn(Member) -> bool,
+) -> Result<Member> {
     for member in turn.others().filter(|&m| away(m)) {
         let (block, len) = (Block::new(all, member), all.len(member));
-        let at = middle(turn, len);
+        let at = middle(facts, len);
         if at == len {
             continue;
         }
@@ -250,7 +261,8 @@ pub fn receive<S: Stream + ?Sized>(
         let (me, len) = (turn.me(), own.len());
         let rooms = Rooms::new(turn.team(), turn.is_still(), root, zero_copy);
         if !rooms.hold(len) {
-            if len < zero_copy && dealt::is_wanted(&turn) && dealt::is_one(&turn, len) {
+            let way = turn.facts(Operation::Scatter, zero_copy).way(len);
+            if way == Way::Ring && dealt::is_one(&turn, len) {
                 if let Some(late) = turn.wrote(root, 1).from_root().late() {
                     waits.reach(late).await?;
                 }
@@ -284,10 +296,11 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
     let (me, len) = (turn.me(), own.len());
     let plan = Plan::new(&turn, root, zero_copy);
     turn.wrote(root, 1).await?;
-    let deals = dealt::is_wanted(&turn);
+    let facts = turn.facts(Operation::Scatter, zero_copy);
+    let (way, deals) = (facts.way(len), dealt::is_wanted(&turn));
     let from = plan.slot(root, 0, len).wrapping_add(plan.first.at(me));
     let away = match deals {
-        true if len < zero_copy => 0,
+        true if way == Way::Ring => 0,
         true => dealt::address(&turn, root),
         false => get(from),
     };
@@ -296,7 +309,7 @@ async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S,
             // The root need not deal it.
             turn.leave_queues();
         }
-        let middle = middle(&turn, len);
+        let middle = middle(&facts, len);
         // Else it would acknowledge once more, an earlier step.
         debug_assert!(!deals || middle == len, "nothing is divided where blocks are dealt");
         return divided::receive(turn, root, away, own, middle).await;

@@ -6,11 +6,12 @@
 //! each level ([`suits_bcast`], [`suits_reduction`]).
 
 use super::combine::{Combine, fold};
-use super::is_short;
 use super::reduce::Pieces;
+use super::{facts, is_short};
 use crate::endpoint::{Result, Span, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Facts, Operation, Way};
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
@@ -72,13 +73,18 @@ impl Tree {
 /// Whether so many bytes are broadcast along a tree: longer ones may be read from the root's memory. The same
 /// on all members.
 pub fn suits_bcast(team: &Team, bytes: usize, zero_copy: usize) -> bool {
-    bytes < zero_copy || !team.memory().zero_copy()
+    goes_along(team, Operation::Bcast, bytes, zero_copy)
 }
 
 /// Whether so many bytes are combined along a tree: of longer ones all members combine a part, as a rule. The
 /// same on all members.
 pub fn suits_reduction(team: &Team, bytes: usize) -> bool {
-    bytes < team.config().shared_work_min
+    goes_along(team, Operation::Reduce, bytes, usize::MAX)
+}
+
+fn goes_along(team: &Team, operation: Operation, bytes: usize, zero_copy: usize) -> bool {
+    let facts = facts::of(team, false, operation, zero_copy.into());
+    Facts { tree: true, ..facts }.way(bytes) == Way::Tree
 }
 
 /// Where contents are: in a room, whole, or in slots, step by step.

@@ -18,7 +18,7 @@ pub mod table;
 #[cfg(all(test, not(miri)))]
 mod tests;
 
-pub use choose::{Choice, Rule, choose, share_among};
+pub use choose::{Choice, Rule, Writer, choose, share_among, writers_part};
 pub use table::Way;
 
 /// The operations that the table tells apart. Vector forms, and those of neighbourhoods, are chosen for block
@@ -137,6 +137,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The same for so many bytes: their way.
+    #[inline]
+    pub fn way(&self, bytes: usize) -> Way {
+        choose(&Facts { bytes: Some(bytes), ..*self }).way
+    }
+
     /// Whether members take turns on the cores, and are all within the call.
     fn is_crowded(&self) -> bool {
         self.cores == Cores::Shared && self.mode == Mode::Blocking

@@ -192,6 +192,16 @@ impl Way {
         TABLE.iter().find(|row| row.name == name).map(|row| row.way)
     }
 
+    /// Whether all of the data is published with the first step.
+    pub const fn is_short(self) -> bool {
+        matches!(self, Way::Inline | Way::Slot | Way::Whole)
+    }
+
+    /// Whether somebody reads the private memory of another member, of one block or more.
+    pub const fn reads_peers(self) -> bool {
+        matches!(self, Way::SingleCopy | Way::TwoSided)
+    }
+
     /// Whether an operation has it.
     pub fn serves(self, operation: Operation) -> bool {
         self.row().operations.contains(&operation)

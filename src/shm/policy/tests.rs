@@ -1,6 +1,6 @@
 //! Every combination of small facts, and the neighbourhood of every limit.
 
-use super::choose::{LOAN, NOTE, PASSED_ON, Writer};
+use super::choose::{LOAN, NOTE, PASSED_ON};
 use super::*;
 use std::collections::BTreeSet;
 

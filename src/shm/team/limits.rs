@@ -4,8 +4,20 @@ use super::Team;
 #[cfg(doc)]
 use crate::shm::config::Config;
 use crate::shm::layout::LINE;
+use crate::shm::memory::Memory;
+use crate::shm::policy::Access;
 use crate::shm::rates::{ByMode, Thresholds};
 use crate::sync::shared::Ordering;
+
+/// What members can do with each other's memory.
+pub(super) fn reading(memory: &dyn Memory) -> Access {
+    match memory.zero_copy() {
+        false => Access::Nobody,
+        true if memory.registers() => Access::Registered,
+        true if memory.stores() => Access::Writes,
+        true => Access::Reads,
+    }
+}
 
 impl Team {
     /// From how many bytes on to read other members' memory directly; never, unless it was said. `late`: the
