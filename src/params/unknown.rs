@@ -33,18 +33,20 @@ pub fn unknown_names(settings: impl IntoIterator<Item = (String, String)>) -> Op
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The parameter with the name that is most alike; of an earlier name, what it is called now.
+/// The parameter with the name that is most alike; of an earlier name, what it is called now. Of a very long one,
+/// the beginning tells.
 fn nearest(short: &str) -> &'static str {
+    let short = &short.as_bytes()[..short.len().min(64)];
     let names = TABLE.iter().flat_map(|p| p.was.iter().copied().chain([p.name]).map(|name| (name, p.name)));
-    names.min_by_key(|(name, _)| distance(name, short)).map_or("", |(_, now)| now)
+    names.min_by_key(|(name, _)| distance(name.as_bytes(), short)).map_or("", |(_, now)| now)
 }
 
 /// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
+fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
+    for (i, x) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
+        for (j, y) in b.iter().enumerate() {
             let cost = if x == y { diagonal } else { 1 + diagonal.min(row[j]).min(row[j + 1]) };
             diagonal = std::mem::replace(&mut row[j + 1], cost);
         }
