@@ -16,7 +16,7 @@ clippy      |  600 | cargo clippy --quiet --all-targets -- -D warnings
 clippy-perf |  600 | cargo clippy --quiet -p mpiperf --all-targets -- -D warnings
 clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
 units       |  900 | cargo test --no-fail-fast
-loom        |  900 | ci/test-loom.sh
+loom        | 1200 | ci/test-loom.sh
 miri        |  900 | ci/test-miri.sh
 units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
 build       |  900 | ci/build.sh

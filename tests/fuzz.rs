@@ -52,7 +52,7 @@ fn run(what: &str, by_default: u64, make: impl Fn(&mut Random) -> Vec<String>, r
 fn network_files() {
     run(
         "network files",
-        5_000,
+        2_000,
         |random| vec![files::name(random), files::text(random)],
         |input| files::read(&input[0], &input[1]),
     );
@@ -60,18 +60,18 @@ fn network_files() {
 
 #[test]
 fn addresses() {
-    run("addresses", 10_000, files::addresses, files::read_addresses);
+    run("addresses", 5_000, files::addresses, files::read_addresses);
 }
 
 #[test]
 fn parameters() {
-    run("parameters", 4_000, strings::setting, strings::read);
+    run("parameters", 1_000, strings::setting, strings::read);
 }
 
 /// The longest files, of the shapes that cost most.
 #[test]
 fn large_files() {
-    let size = if cfg!(debug_assertions) { 1 << 18 } else { coll_rust::topo::network::FILE_BYTES - 100 };
+    let size = if cfg!(debug_assertions) { 1 << 16 } else { coll_rust::topo::network::FILE_BYTES - 100 };
     let shapes = files::large(size);
     let count = shapes.len() as u64;
     for (number, (name, text)) in (0u64..).zip(&shapes) {
