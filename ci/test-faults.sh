@@ -259,6 +259,14 @@ printf '# a comment\ncoll_rust_window = 12abc\n' >"$scratch/wrong.conf"
 refuse "wrong value in a file" 'coll_rust_window = "12abc" .*(wrong.conf, line 2|in the environment)' \
     "OMPI_MCA_mca_base_param_files=$scratch/wrong.conf" -- "${mpirun[@]}" -n 2 "$scratch/hello"
 
+# The ready sets, as the page says: each takes effect.
+for file in mca-params/*.conf; do
+    survive "set of parameters $file" 'coll_rust report.*allreduce handled=[1-9]' OMPI_MCA_coll_rust_report=ranks -- \
+        "${mpirun[@]}" --mca mca_base_param_files "$PWD/$file" -n 2 "$scratch/hello"
+done
+survive "a set of parameters names levels" 'allreduce handled.* numa: messages=' OMPI_MCA_coll_rust_report=ranks -- \
+    "${mpirun[@]}" --mca mca_base_param_files "$PWD/mca-params/numa-node-switch.conf" -n 2 "$scratch/hello"
+
 # ---------------------------------------------------------------- messages
 
 survive "coll_base_verbose" 'coll:rust: rank 1 of 2 in .*selected' -- "${mpirun[@]}" --mca coll_base_verbose 10 -n 2 "$scratch/hello"

@@ -316,8 +316,8 @@ pub fn parse<'a, V: Into<Value<'a>>>(values: impl IntoIterator<Item = V>) -> Res
 pub fn documentation() -> String {
     let mut page = String::from(
         "# Parameters\n\nMade from the table in `src/params/table.rs`; `ompi_info --param coll rust --level 9` prints the same. Set one with\n\
-         `mpiexec --mca coll_rust_<name> <value>`, in the environment as `OMPI_MCA_coll_rust_<name>`, or in a file for\n\
-         `mpiexec --tune`. A value that is not understood stops the job with one\n\
+         `mpiexec --mca coll_rust_<name> <value>`, in the environment as `OMPI_MCA_coll_rust_<name>`, or as\n\
+         `coll_rust_<name> = <value>` in a file for `mpiexec --mca mca_base_param_files <file>`. A value that is not understood stops the job with one\n\
          message; a name that does not exist is a warning. Sizes may have k, m or g after them; `ompi_info` shows `unset` for auto. All ranks of a job must have the same\n\
          values; the first collective checks that.\n\n| parameter | default | what it does | accepted |\n|---|---|---|---|\n",
     );
@@ -326,7 +326,7 @@ pub fn documentation() -> String {
         let details = if p.details.is_empty() { String::new() } else { format!(" {}", p.details) };
         page += &format!("| `{PREFIX}{}` | `{default}` | {}{details} | {} |\n", p.name, p.help, p.accepted());
     }
-    page += "\n## Earlier names\n\nOpen MPI understands them too, and says that they are deprecated.\n\n| earlier | now |\n|---|---|\n";
+    page += "\n## Earlier names\n\nOpen MPI understands them too, and `ompi_info` lists them as deprecated.\n\n| earlier | now |\n|---|---|\n";
     for p in TABLE {
         for was in p.was {
             page += &format!("| `{PREFIX}{was}` | `{PREFIX}{}` |\n", p.name);
