@@ -101,7 +101,7 @@ void cr_comm_free(void *module_state)
 /* ---------------------------------------------------------------- in place of accelerator.c */
 
 /* No address is surely the host's: each is asked about. */
-struct cr_host_memory cr_host_memory = {.low = UINTPTR_MAX, .end = 0, .stack = UINTPTR_MAX};
+struct cr_host_memory cr_host_memory = {.stack = INTPTR_MAX};
 
 /* Whether an accelerator is active, and which of the two buffers lie in its memory. */
 static int accelerates, on_device;
