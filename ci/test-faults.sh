@@ -224,6 +224,10 @@ refuse "wrong radix" 'coll_rust_bcast_algorithm.*knomial/1' OMPI_MCA_coll_rust_b
 refuse "window out of range" 'coll_rust_window.*99' OMPI_MCA_coll_rust_window=99 -- "${mpirun[@]}" -n 2 "$scratch/hello"
 survive "earlier names" 'coll_rust_shm_wait = yield' OMPI_MCA_coll_rust_show=config OMPI_MCA_coll_rust_wait=yield OMPI_MCA_coll_rust_shm_limit=1m OMPI_MCA_coll_rust_bcast_algorithm=below -- \
     "${mpirun[@]}" -n 2 "$scratch/hello"
+survive "decisions" 'decision: allreduce of 4 bytes, 2 processes: shm:inline within the node: .* cache line' OMPI_MCA_coll_rust_show=decisions -- \
+    "${mpirun[@]}" -n 2 "$scratch/hello"
+survive "decisions by messages" 'decision: allreduce of 4 bytes, 2 processes: .*ring on top.*: by coll_rust_allreduce_algorithm' OMPI_MCA_coll_rust_show=decisions \
+    OMPI_MCA_coll_rust_allreduce_algorithm=ring -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "wrong value of an earlier name" 'coll_rust_shm_zero_copy = "12abc"' OMPI_MCA_coll_rust_zero_copy=12abc -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "a number too large for an int" 'coll_rust_window = "99999999999"' OMPI_MCA_coll_rust_window=99999999999 -- "${mpirun[@]}" -n 2 "$scratch/hello"
 

@@ -160,7 +160,8 @@ impl Comm {
 
     /// The team is settled: calls on plain data need not ask any more.
     pub fn open_quickly(&self) {
-        if self.quick.load(Ordering::Relaxed) == 0 {
+        // What is to be shown is seen on the way of all calls.
+        if self.quick.load(Ordering::Relaxed) == 0 && !self.config.show.decisions {
             let wanted = |kind| {
                 let (setting, levels) = (self.config.algorithm(kind), self.levels(kind));
                 is_shared_within_node(setting, levels, kind, self.config.reproducible)

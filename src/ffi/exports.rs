@@ -10,7 +10,8 @@ use super::guard::{guard, guard_or};
 use super::kind::Kind;
 use super::shared::quick::At;
 use super::{
-    blocking, counters, engine, messages, network, persistent, placement, settings, startup, summary, version,
+    blocking, counters, decisions, engine, messages, network, persistent, placement, settings, startup, summary,
+    version,
 };
 use crate::params::Topic;
 use crate::topo::{Locality, show};
@@ -147,6 +148,9 @@ fn introduce(comm: &Comm) {
     }
     if config.show.config {
         startup::print(startup::settings_text().trim_end());
+    }
+    if config.show.decisions {
+        decisions::show();
     }
     if !(config.show.hierarchy || config.show.dot) {
         return;

@@ -14,6 +14,7 @@
 //! * [`apart`]: futures in memory of their own;
 //! * [`version`]: whether this Open MPI is the one it was built for, and all processes have the same build;
 //! * [`smsc`]: Open MPI's means to read other processes' memory;
+//! * [`decisions`]: which way calls go, for those who ask;
 //! * [`counters`]: what was done; [`summary`]: what is reported of it.
 
 /// Declarations made from `ompi-glue/glue.h`.
@@ -29,6 +30,7 @@ mod call;
 mod comm;
 mod counters;
 mod data;
+mod decisions;
 mod device;
 mod engine;
 mod exports;

@@ -4,6 +4,7 @@ use super::apart::apart;
 use super::call::Call;
 use super::comm::Comm;
 use super::data::{Datatype, Side};
+use super::decisions;
 use super::device;
 use super::flat;
 use super::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_ERR_TRUNCATE, CR_PASS};
@@ -95,6 +96,7 @@ async fn by_messages(
         ep.keep_whole();
     }
     let node = part.as_ref().map(Part::node);
+    decisions::whole(comm, call, node.is_some());
     let result = run_over(&ep, comm, call, node, synchronise).await;
     if result.is_err() {
         if let Some(part) = &part {
@@ -134,6 +136,9 @@ async fn run_over(
         Kind::Barrier => {
             let plan = comm.plan(Kind::Barrier, Along::over(node.is_some()), false, None).map_err(Error::Mpi)?;
             let job = Job { node, ..job(ep, &plan, comm, Amount::NONE) };
+            if decisions::is_due(call) {
+                decisions::by_level(comm, call, &decisions::levels(&job, &comm.config().barrier.algorithm, 0));
+            }
             apart(|| hier::barrier::barrier(&job, &comm.config().barrier.algorithm)).await
         }
         _ => apart(|| flat::run(ep, comm, call, node)).await,
@@ -177,6 +182,9 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_
     let segment =
         segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape, true).min(config.max_message);
     let job = Job { node, ..job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE }) };
+    if decisions::is_due(call) {
+        decisions::by_level(comm, call, &decisions::levels(&job, &config.bcast.algorithm, bytes));
+    }
     hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, call.is_root).await
 }
 
@@ -214,6 +222,7 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'
     };
     let setting = config.reduce.segment_size;
     if config.reproducible {
+        decisions::fixed(comm, call);
         let (levels, spec) = fixed_tree();
         let plan = comm.plan_for(&levels, true, Some(call.root)).map_err(Error::Mpi)?;
         let job = job(ep, &plan, comm, amount(call, comm, setting, plan.shape));
@@ -222,6 +231,9 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'
     let (along, ordered) = (Along::over(node.is_some()), !call.given.commutative);
     let plan = comm.plan(Kind::Reduce, along, ordered, Some(call.root)).map_err(Error::Mpi)?;
     let job = Job { node, ..job(ep, &plan, comm, amount(call, comm, setting, plan.shape)) };
+    if decisions::is_due(call) {
+        decisions::by_level(comm, call, &decisions::levels(&job, &config.reduce.algorithm, input.span.len()));
+    }
     hier::reduce::reduce(&job, &config.reduce.algorithm, input, target).await
 }
 
@@ -234,6 +246,7 @@ async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Nod
     };
     let setting = config.allreduce.segment_size;
     if config.reproducible {
+        decisions::fixed(comm, call);
         // The fixed tree, then the fastest way down.
         let (levels, spec) = fixed_tree();
         let up = comm.plan_for(&levels, true, None).map_err(Error::Mpi)?;
@@ -249,6 +262,9 @@ async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Nod
         reduce: &config.reduce.algorithm,
         bcast: &config.bcast.algorithm,
     };
+    if decisions::is_due(call) {
+        decisions::by_level(comm, call, &decisions::up_and_down(&job, &specs, input.span.len()));
+    }
     hier::allreduce::allreduce(&job, &specs, input, target).await
 }
 

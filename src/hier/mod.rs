@@ -33,7 +33,7 @@ pub mod tree;
 
 use crate::algo::Stage;
 use crate::endpoint::{Endpoint, Tag};
-use crate::select::Facts;
+use crate::select::{Facts, Family, Setting, Spec};
 use crate::shm::node::Node;
 use crate::topo::{Group, Level};
 
@@ -83,6 +83,20 @@ impl<'a, E: Endpoint> Job<'a, E> {
     /// The stage of a group in a phase.
     fn stage(&self, group: &'a Group, lane: u8, phase: u8) -> Stage<'a, E> {
         Stage::new(self.ep, &group.members, group.me, Tag { lane, phase, level: group.level.index() })
+    }
+
+    /// What the caller's groups do on so many units, from the lowest level on: the algorithm's name, or `None`
+    /// for shared memory. For those who want to know.
+    pub fn algorithms<A: Family<Facts = Facts>>(
+        &self,
+        spec: &Spec<A>,
+        units: usize,
+    ) -> Vec<(Level, Option<&'static str>)> {
+        let of = |group: &'a Group| match self.shared(group).filter(|_| spec.is_shared_within_node()) {
+            Some(_) => None,
+            None => spec.choose(&self.facts(group, units)).row().map(|row| row.name),
+        };
+        self.groups.iter().map(|group| (group.level, of(group))).collect()
     }
 
     /// What the choice of the group's algorithm depends on. `units`: of the whole operation.

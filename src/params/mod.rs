@@ -38,6 +38,8 @@ pub struct Show {
     pub dot: bool,
     /// The parameters in force.
     pub config: bool,
+    /// Which way calls go, and why.
+    pub decisions: bool,
 }
 
 /// What is told in MPI_Finalize of what was done.

@@ -450,11 +450,13 @@ pub const TABLE: &[Param] = &[
         was: &[],
         kind: Kind::Text,
         default: "none",
-        help: "Printed once, by rank 0 of MPI_COMM_WORLD: the groups as text (hierarchy) or for Graphviz (dot), \
-               the parameters in force (config).",
-        details: "Where the groups fill more than 25 lines, those that are alike are printed once.",
+        help: "Printed by rank 0: groups as text (hierarchy) or for Graphviz (dot), parameters in force (config), \
+               which way calls go (decisions).",
+        details: "By rank 0 of MPI_COMM_WORLD, once. Where the groups fill more than 25 lines, those that are alike are printed once. decisions: for \
+               the first call of each operation and size class (power of two), the way inside the node or the \
+               algorithm of each level, and the rule that chose it; calls take longer then.",
         level: 2,
-        accepted: || "none, or a comma list of hierarchy, dot, config".to_owned(),
+        accepted: || "none, or a comma list of hierarchy, dot, config, decisions".to_owned(),
         set: |c, t| {
             c.show = Show::default();
             for word in t.split(',').map(str::trim) {
@@ -463,6 +465,7 @@ pub const TABLE: &[Param] = &[
                     "hierarchy" => c.show.hierarchy = true,
                     "dot" => c.show.dot = true,
                     "config" => c.show.config = true,
+                    "decisions" => c.show.decisions = true,
                     _ => return Err(format!("\"{word}\" cannot be shown")),
                 }
             }

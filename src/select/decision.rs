@@ -3,8 +3,8 @@
 
 use super::cost;
 use super::{
-    Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Neighbor, Operation, Reduce, ReduceScatter, Scan, Scatter,
-    Setting, Whole,
+    Allgather, Allreduce, Alltoall, Barrier, Bcast, Family, Gather, Neighbor, Operation, Reduce, ReduceScatter, Scan,
+    Scatter, Setting, Whole,
 };
 use crate::topo::{Level, LevelSpec};
 
@@ -50,6 +50,26 @@ pub enum Choice {
     ReduceScatter(ReduceScatter),
     Scan(Scan),
     Scatter(Scatter),
+}
+
+impl Choice {
+    /// The algorithm's name, as parameters have it.
+    pub fn name(self) -> &'static str {
+        let row = match self {
+            Choice::Allgather(algorithm) => algorithm.row(),
+            Choice::Allreduce(algorithm) => algorithm.row(),
+            Choice::Alltoall(algorithm) => algorithm.row(),
+            Choice::Barrier(algorithm) => algorithm.row(),
+            Choice::Bcast(algorithm) => algorithm.row(),
+            Choice::Gather(algorithm) => algorithm.row(),
+            Choice::Neighbor(algorithm) => algorithm.row(),
+            Choice::Reduce(algorithm) => algorithm.row(),
+            Choice::ReduceScatter(algorithm) => algorithm.row(),
+            Choice::Scan(algorithm) => algorithm.row(),
+            Choice::Scatter(algorithm) => algorithm.row(),
+        };
+        row.map_or("", |row| row.name)
+    }
 }
 
 /// What is decided about a call. The same on all ranks.

@@ -165,6 +165,8 @@ pub trait Setting {
     fn is_shared_within_node(&self) -> bool;
     /// Whether the parameter says so.
     fn names_shm(&self) -> bool;
+    /// Whether the parameter names an algorithm, of messages, for a level or more.
+    fn names_algorithm(&self) -> bool;
     /// The algorithm of the whole operation, where it has one.
     fn choice(&self, whole: &Whole) -> Option<Choice>;
 }
@@ -181,6 +183,10 @@ impl<A: Family> Setting for Spec<A> {
 
     fn names_shm(&self) -> bool {
         self.shm
+    }
+
+    fn names_algorithm(&self) -> bool {
+        self.levels.iter().any(Option::is_some)
     }
 
     fn choice(&self, whole: &Whole) -> Option<Choice> {

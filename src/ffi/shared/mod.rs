@@ -14,6 +14,7 @@ pub use trees::{Trees, has_tree};
 use super::apart::apart;
 use super::call::Call;
 use super::comm::Comm;
+use super::decisions;
 use super::glue::{self, ompi_datatype_t, ompi_op_t};
 use super::kind::Kind;
 use super::team::{self, Slot};
@@ -136,7 +137,9 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
     };
     if let Some(turn) = open(comm, call, slot).await? {
         let thresholds = *turn.team().thresholds(slot.late(), slot.is_blocking());
-        let left = match trees::tree(comm, call) {
+        let tree = trees::tree(comm, call);
+        decisions::within_node(comm, call, &turn, &thresholds, tree.is_some());
+        let left = match tree {
             Some(tree) => apart(|| trees::perform(&tree, call, turn, slot.number(), thresholds)).await?,
             None => Some(turn),
         };

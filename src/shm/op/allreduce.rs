@@ -10,7 +10,7 @@ use super::reduce::{Pieces, must_set_aside, operands};
 use super::{all_wrote, all_wrote_room, fetched, is_short, shared};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
-use crate::shm::policy::{Facts, Operation, Way};
+use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 
@@ -44,8 +44,7 @@ pub fn allreduce<C: Combine>(
             turn.finish();
             Ok(())
         } else {
-            let facts = Facts { element: op.size(), ..turn.facts(Operation::Allreduce, zero_copy) };
-            match facts.way(bytes) {
+            match turn.way(Operation::Allreduce, bytes, op.size(), zero_copy) {
                 Way::SingleCopy => waits.long(move || fetched::allreduce(turn, op, input, output)).await,
                 Way::ReduceBcast => waits.long(move || through_one(turn, op, input, output)).await,
                 Way::Split => waits.long(move || shared::reduce(turn, None, op, input, output)).await,

@@ -2,16 +2,23 @@
 
 use super::block::Shares;
 use crate::shm::layout::LINE;
-use crate::shm::policy::{Cores, Facts, Limits, Mode, Operation, Rooms};
+use crate::shm::policy::{Choice, Cores, Facts, Limits, Mode, Operation, Rooms, Way, choose};
 use crate::shm::rates::Reads;
 use crate::shm::team::Team;
-use crate::shm::turn::View;
+use crate::shm::turn::{Turn, View};
 
 impl View<'_> {
     /// The facts of an operation. From `reads` on, members may read each other's memory.
     #[inline(always)]
     pub(super) fn facts(&self, operation: Operation, reads: impl Into<Reads>) -> Facts {
         of(self.team(), self.is_blocking(), operation, reads.into())
+    }
+
+    /// The way of so many bytes, in elements of `element` bytes where it is a reduction. For short ways, which
+    /// had better not have the facts in their memory.
+    #[inline(always)]
+    pub(super) fn way(&self, operation: Operation, bytes: usize, element: usize, reads: usize) -> Way {
+        way(self.team(), self.is_blocking(), operation, bytes, element, reads)
     }
 }
 
@@ -39,6 +46,24 @@ pub(super) fn of(team: &Team, blocking: bool, operation: Operation, reads: Reads
     }
 }
 
+/// The choice for an operation on so many bytes, for those who want to know. `element`: bytes of an element;
+/// `tree`: there is a tree; `in_place`: an alltoall is.
+pub fn choice(
+    turn: &Turn<'_>,
+    operation: Operation,
+    bytes: Option<usize>,
+    reads: Reads,
+    (element, tree, in_place): (usize, bool, bool),
+) -> Choice {
+    choose(&Facts { bytes, element, tree, in_place, ..turn.facts(operation, reads) })
+}
+
+/// As [`View::way`].
+#[inline(never)]
+fn way(team: &Team, blocking: bool, operation: Operation, bytes: usize, element: usize, reads: usize) -> Way {
+    Facts { element, ..of(team, blocking, operation, reads.into()) }.way(bytes)
+}
+
 /// What has room for the data of an operation, or for a block of it.
 fn rooms(team: &Team, operation: Operation) -> Rooms {
     let (config, [line, slot]) = (team.config(), team.short_shares());
@@ -64,11 +89,10 @@ mod tests {
     use crate::shm::heap::Heap;
     use crate::shm::layout::SHORT;
     use crate::shm::op::{allreduce, is_short, is_short_gathered, line_share, reduce};
+    use crate::shm::policy::Rule;
     use crate::shm::policy::choose::PASSED_ON;
     use crate::shm::policy::table::TABLE;
-    use crate::shm::policy::{Choice, Rule, Way, choose};
     use crate::shm::rates::{ByMode, Thresholds};
-    use crate::shm::turn::Turn;
     use std::fmt::Write;
     use std::task::{Context, Poll, Waker};
 

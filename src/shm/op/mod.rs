@@ -35,6 +35,7 @@ pub mod tree;
 mod tests;
 
 pub use combine::Combine;
+pub use facts::choice;
 
 use crate::endpoint::{Error, Result, Span, Stream};
 use crate::shm::layout::{LINE, SHARE_ALIGN, share};

@@ -29,7 +29,7 @@ pub fn reduce<C: Combine>(
     async move {
         let bytes = input.len() * op.size();
         if !is_short(&turn, bytes, shares_work(&turn)) {
-            return match turn.facts(Operation::Reduce, usize::MAX).way(bytes) {
+            return match turn.way(Operation::Reduce, bytes, op.size(), usize::MAX) {
                 Way::Relay => waits.long(move || relayed::reduce(turn, root, op, input, output)).await,
                 Way::Split => waits.long(move || shared::reduce(turn, Some(root), op, input, output)).await,
                 _ if turn.me() == root => waits.long(move || receive(turn, op, input, output)).await,

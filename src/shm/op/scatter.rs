@@ -100,9 +100,8 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
 /// memory.
 #[inline(always)]
 fn is_dealt<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
-    let facts = turn.facts(Operation::Scatter, zero_copy);
     let is_dealt = |len| {
-        let way = facts.way(len);
+        let way = turn.way(Operation::Scatter, len, 1, zero_copy);
         way == Way::Ring || way.is_short()
     };
     dealt::is_wanted(turn) && all_lengths(all, turn.others(), is_dealt)
@@ -261,7 +260,7 @@ pub fn receive<S: Stream + ?Sized>(
         let (me, len) = (turn.me(), own.len());
         let rooms = Rooms::new(turn.team(), turn.is_still(), root, zero_copy);
         if !rooms.hold(len) {
-            let way = turn.facts(Operation::Scatter, zero_copy).way(len);
+            let way = turn.way(Operation::Scatter, len, 1, zero_copy);
             if way == Way::Ring && dealt::is_one(&turn, len) {
                 if let Some(late) = turn.wrote(root, 1).from_root().late() {
                     waits.reach(late).await?;
