@@ -136,7 +136,7 @@ case $("$("$mpicc" --showme:command | cut -d' ' -f1)" -dumpmachine) in
 x86_64-*) flags+=(-mcx16) ;;
 esac
 objects=()
-for source in accelerator component datatype layout messages module params request services smsc; do
+for source in accelerator component datatype layout messages module params request services smsc transfer; do
     # shellcheck disable=SC2086 # CFLAGS is a list
     "$mpicc" "${flags[@]}" ${CFLAGS:-} "${includes[@]}" "${after[@]}" -c "$glue/$source.c" -o "$scratch/$source.o" >&2 \
         || die "$source.c does not compile against Open MPI $version"

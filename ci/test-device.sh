@@ -3,17 +3,20 @@
 # (tests/accelerator), which the CPU cannot access, with Open MPI 5.0. Device buffers on no, some and all
 # ranks, on the send side, the receive side or both; 22 operations in three modes; np 2 and 4.
 #
-#   ci/test-device.sh --dso FOLDER [--quick | --full]     with mpicc and mpiexec of Open MPI 5.0
-#                                                         (ci/test-ompi5.sh calls it in Debian 13)
+#   ci/test-device.sh --dso FOLDER [--quick | --full] [--only REGEX]
+#
+# It wants mpicc and mpiexec of Open MPI 5.0 (ci/test-ompi5.sh calls it in Debian 13). REGEX: only the jobs
+# whose line matches.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-full=0 dso=
+full=0 dso='' only=.
 while [ $# -gt 0 ]; do
     case $1 in
     --dso) dso=$(cd "$2" && pwd) && shift || exit 1 ;;
     --quick) ;;
     --full) full=1 ;;
+    --only) only=$2 && shift ;;
     *)
         sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
         exit 2
@@ -44,6 +47,7 @@ passed=0 failed=0
 job() {
     local np=$1 settings=$2 program=$3 word problem="" code=0
     shift 3
+    [[ "$program $* np=$np $settings" =~ $only ]] || return 0
     local environment=(OMPI_MCA_accelerator=standin OMPI_MCA_coll_rust_report=1)
     for word in $settings; do
         environment+=("OMPI_MCA_coll_rust_$word")
@@ -96,7 +100,15 @@ fi
 
 # Through shared memory, read from other processes where that is possible, and by messages alone.
 messages="shm_limit=0"
+# What goes through the queue, or by messages in segments, is pipelined.
+queue="shm_zero_copy=off"
+pieces="$messages allreduce_segment_size=64k reduce_segment_size=64k"
+job 2 "$queue" device --device all --long 1 --pipelined allreduce,reduce,scan,reduce_scatter_block
+job 4 "$queue" device --device all --long 1 --pipelined allreduce,reduce,scan,reduce_scatter_block
+job 4 "$pieces" device --device all --long 1 --pipelined allreduce,reduce
 if [ $full = 0 ]; then
+    job 2 "" device --device odd --sides send --long 1
+    job 3 "shm_zero_copy_min=1" device --device even --long 1
     job 2 "" device --device odd
     job 4 "" device --device odd --sides recv
     job 4 "$messages" device --device all

@@ -152,6 +152,50 @@ static inline int cr_compat_is_on_device(const void *at)
 }
 #endif
 
+/* 4.1 has no copies that go on beside the caller: this stands for a framework without streams. */
+typedef struct {
+    opal_object_t super;
+} cr_no_stream_t, cr_no_event_t;
+typedef cr_no_stream_t opal_accelerator_stream_t;
+typedef cr_no_event_t opal_accelerator_event_t;
+
+static inline int cr_compat_device(const void *at)
+{
+    (void) at;
+    return -1;
+}
+
+static inline opal_accelerator_stream_t *cr_compat_stream(int device)
+{
+    (void) device;
+    return NULL;
+}
+
+static inline opal_accelerator_event_t *cr_compat_copy(opal_accelerator_stream_t *stream, int device, void *to, const void *from,
+                                                       size_t bytes, int to_device)
+{
+    (void) stream, (void) device, (void) to, (void) from, (void) bytes, (void) to_device;
+    return NULL;
+}
+
+static inline int cr_compat_query(int device, opal_accelerator_event_t *event)
+{
+    (void) device, (void) event;
+    return OPAL_ERROR;
+}
+
+static inline int cr_compat_lock(void *at, size_t bytes)
+{
+    (void) at, (void) bytes;
+    return OPAL_ERR_NOT_SUPPORTED;
+}
+
+static inline int cr_compat_unlock(void *at)
+{
+    (void) at;
+    return OPAL_SUCCESS;
+}
+
 static inline void cr_compat_remove_at_end(const char *path)
 {
     if (NULL != opal_pmix.register_cleanup) {
@@ -217,6 +261,68 @@ static inline int cr_compat_is_on_device(const void *at)
     int device = MCA_ACCELERATOR_NO_DEVICE_ID;
     uint64_t flags = 0;
     return opal_accelerator.check_addr(at, &device, &flags) > 0;
+}
+
+#if 5 == OMPI_MAJOR_VERSION
+#define CR_NEW_EVENT(device, event) opal_accelerator.create_event(device, event)
+#else
+#define CR_NEW_EVENT(device, event) opal_accelerator.create_event(device, event, false)
+#endif
+
+/* The device that an address lies in, MCA_ACCELERATOR_NO_DEVICE_ID where it is not told. */
+static inline int cr_compat_device(const void *at)
+{
+    int device = MCA_ACCELERATOR_NO_DEVICE_ID;
+    uint64_t flags = 0;
+    (void) opal_accelerator.check_addr(at, &device, &flags);
+    return device;
+}
+
+/* A stream of a device; NULL where the component has none. */
+static inline opal_accelerator_stream_t *cr_compat_stream(int device)
+{
+    opal_accelerator_stream_t *stream = NULL;
+    const int complete = NULL != opal_accelerator.create_stream && NULL != opal_accelerator.create_event
+                         && NULL != opal_accelerator.record_event && NULL != opal_accelerator.query_event
+                         && NULL != opal_accelerator.mem_copy_async;
+    return complete && OPAL_SUCCESS == opal_accelerator.create_stream(device, &stream) ? stream : NULL;
+}
+
+/* The event after a copy that is put into a stream; NULL on an error. */
+static inline opal_accelerator_event_t *cr_compat_copy(opal_accelerator_stream_t *stream, int device, void *to, const void *from,
+                                                       size_t bytes, int to_device)
+{
+    opal_accelerator_event_t *event = NULL;
+    const int to_id = to_device ? device : MCA_ACCELERATOR_NO_DEVICE_ID;
+    const int from_id = to_device ? MCA_ACCELERATOR_NO_DEVICE_ID : device;
+    const opal_accelerator_transfer_type_t type = to_device ? MCA_ACCELERATOR_TRANSFER_HTOD : MCA_ACCELERATOR_TRANSFER_DTOH;
+    if (OPAL_SUCCESS != CR_NEW_EVENT(device, &event)) {
+        return NULL;
+    }
+    if (OPAL_SUCCESS != opal_accelerator.mem_copy_async(to_id, from_id, to, from, bytes, stream, type)
+        || OPAL_SUCCESS != opal_accelerator.record_event(device, event, stream)) {
+        OBJ_RELEASE(event);
+        return NULL;
+    }
+    return event;
+}
+
+static inline int cr_compat_query(int device, opal_accelerator_event_t *event)
+{
+    return opal_accelerator.query_event(device, event);
+}
+
+/* Page-locks memory, which makes copies faster, and lets them go on beside the caller. */
+static inline int cr_compat_lock(void *at, size_t bytes)
+{
+    return NULL == opal_accelerator.host_register ? OPAL_ERR_NOT_SUPPORTED
+                                                  : opal_accelerator.host_register(MCA_ACCELERATOR_NO_DEVICE_ID, at, bytes);
+}
+
+static inline int cr_compat_unlock(void *at)
+{
+    return NULL == opal_accelerator.host_unregister ? OPAL_ERR_NOT_SUPPORTED
+                                                    : opal_accelerator.host_unregister(MCA_ACCELERATOR_NO_DEVICE_ID, at);
 }
 
 #define CR_HUSHES 0

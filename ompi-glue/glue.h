@@ -359,6 +359,18 @@ void cr_request_complete(struct ompi_request_t *request, int error);
 /* Frees one that was never handed to the user, without cr_op_free: the Rust half stays with the caller. */
 void cr_request_discard(struct ompi_request_t *request);
 
+/* Copies between host memory and a device's that go on beside the caller, in the order of a stream. */
+int cr_device(const void *at); /* the number of the device that an address lies in, maybe -1 */
+/* A new stream, which stays; NULL where the accelerator has none: then cr_copy copies. */
+void *cr_stream(int device);
+/* Puts a copy into it; what cr_stream_done is asked about, or NULL on an error. */
+void *cr_stream_copy(void *stream, int device, void *to, const void *from, size_t bytes, int to_device);
+/* 1: that copy is over, and it is not to be asked about any more; 0: it is not; -1: it has failed. */
+int cr_stream_done(int device, void *copy);
+/* Page-locks memory for such copies, if it can be. */
+int cr_host_lock(void *at, size_t bytes);
+void cr_host_unlock(void *at);
+
 /* Reading other processes' memory by the component that Open MPI's framework smsc has selected. Without one,
  * only cr_smsc_find may be called. */
 struct cr_smsc {

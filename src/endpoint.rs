@@ -182,6 +182,11 @@ pub trait Endpoint: Sync {
     fn reduce(&self, left: Span, right: Span);
     /// Copies all units of `from` over those of `to`; the spans do not overlap.
     fn copy(&self, from: Span, to: Span);
+    /// Units of the operation's result are final, which is said once of each, if at all: their owner may have
+    /// something to do with them.
+    fn made(&self, data: Span) {
+        let _ = data;
+    }
     /// A buffer for `units` units, contents undefined.
     fn temp(&self, units: usize) -> Result<Self::Temp<'_>>;
 }

@@ -2,6 +2,7 @@
 
 use super::comm::Comm;
 use super::data::{Datatype, Layout, Side};
+use super::device::Staging;
 use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_OP, cr_call, cr_side, ompi_datatype_t, ompi_op_t};
 use super::kind::Kind;
 use super::neighbor::{self, Neighborhood};
@@ -9,6 +10,7 @@ use super::startup;
 use crate::endpoint::{Rank, Span};
 use crate::select::{Decision, Given};
 use std::ptr;
+use std::sync::Arc;
 
 /// A collective call with what was found out about its arguments.
 #[derive(Clone)]
@@ -35,6 +37,8 @@ pub struct Call {
     pub given: Given,
     /// How it goes.
     pub decision: Decision,
+    /// What its buffers stand for, where they do.
+    pub staging: Option<Arc<Staging>>,
 }
 
 // SAFETY: the addresses of Open MPI's objects; the rest is Send by itself.
@@ -91,6 +95,7 @@ impl Call {
             by_all: true,
             given: data,
             decision: comm.decide(kind, data)?,
+            staging: None,
         })
     }
 
@@ -122,6 +127,11 @@ impl Call {
     /// Elements of the result of Reduce_scatter and Reduce_scatter_block that go to a rank.
     pub fn part(&self, rank: usize) -> usize {
         self.side().map_or(0, |side| side.part(rank))
+    }
+
+    /// Whether this rank is the first one.
+    pub fn is_first(&self) -> bool {
+        self.rank == 0
     }
 
     /// The elements of what is combined: of all ranks' parts, where the result is scattered. In place, of the

@@ -4,21 +4,25 @@
 //! a future that is dropped leaves nothing dangling: what is still in flight then is cancelled where it can
 //! be, and otherwise the endpoint leaks its buffers. One thread at a time uses it: who polls the operation.
 
+mod post;
+
 use super::comm::Comm;
 use super::counters;
 use super::data::Datatype;
+use super::device::Staging;
 use super::glue::{self, CR_ERR_TRUNCATE, ompi_communicator_t, ompi_op_t, ompi_request_t};
 use super::kind::Kind;
 use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
 use crate::shm::copy;
+use post::{Post, PostState};
 use smallvec::SmallVec;
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::UnsafeCell;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// Alignment of temporary buffers: a cache line.
@@ -33,6 +37,11 @@ static AWAITED: AtomicBool = AtomicBool::new(false);
 /// Whether any operation waits for a message: who does must not sleep until something changes in memory.
 pub fn take_awaited() -> bool {
     AWAITED.load(Ordering::Relaxed) && AWAITED.swap(false, Ordering::Relaxed)
+}
+
+/// Says so of something that is not a message, but may come while nothing in memory changes.
+pub fn await_progress() {
+    AWAITED.store(true, Ordering::Relaxed);
 }
 
 /// Something posted and not yet waited for. A null request is a free place.
@@ -68,6 +77,8 @@ pub struct HostEndpoint {
     first_tag: i32,
     /// Units in a message at most; those of a longer one go as several.
     longest: usize,
+    /// What the user's buffers stand for, where they do.
+    staging: Option<Arc<Staging>>,
     state: UnsafeCell<State>,
 }
 
@@ -84,7 +95,21 @@ impl HostEndpoint {
         let (rank, size) = (comm.rank(), comm.size());
         let longest = (comm.config().max_message / dtype.info.size.max(1)).max(1);
         let state = UnsafeCell::default();
-        HostEndpoint { comm: comm.handle(), rank, size, kind, dtype, op, first_tag, longest, state }
+        HostEndpoint { comm: comm.handle(), rank, size, kind, dtype, op, first_tag, longest, staging: None, state }
+    }
+
+    /// Asks for elements before it touches them, and tells which are final.
+    pub fn stage(&mut self, staging: Option<Arc<Staging>>) {
+        self.staging = staging;
+    }
+
+    /// Before elements are touched.
+    #[inline(always)]
+    fn needs(&self, elements: Span) -> Result<()> {
+        match &self.staging {
+            None => Ok(()),
+            Some(staging) => staging.needs_elements(elements),
+        }
     }
 
     /// Never cuts a message: ranks may describe the same data by elements of different sizes.
@@ -132,6 +157,9 @@ impl HostEndpoint {
     }
 
     fn send_one(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
+        if let Err(error) = self.needs(data) {
+            return Post { posted: PostState::Failed(error), ep: self };
+        }
         if let Some(kind) = self.kind {
             counters::sent(kind, tag.level, data.len() * self.dtype.info.size);
         }
@@ -152,6 +180,9 @@ impl HostEndpoint {
     }
 
     fn recv_one(&self, from: Rank, tag: Tag, data: Span) -> Post<'_> {
+        if let Err(error) = self.needs(data) {
+            return Post { posted: PostState::Failed(error), ep: self };
+        }
         let mut request = ptr::null_mut();
         // SAFETY: as in `send_one`.
         let code = unsafe {
@@ -221,7 +252,8 @@ impl Endpoint for HostEndpoint {
     }
 
     fn reduce(&self, left: Span, right: Span) {
-        if right.is_empty() {
+        // After an error the operation fails in the end: the staging keeps it.
+        if right.is_empty() || self.needs(left).and(self.needs(right)).is_err() {
             return;
         }
         // SAFETY: both spans hold `right.len()` elements of the datatype; nothing posted touches `right`.
@@ -231,7 +263,7 @@ impl Endpoint for HostEndpoint {
     }
 
     fn copy(&self, from: Span, to: Span) {
-        if to.is_empty() {
+        if to.is_empty() || self.needs(from).and(self.needs(to)).is_err() {
             return;
         }
         if self.dtype.handle.is_null() {
@@ -241,6 +273,12 @@ impl Endpoint for HostEndpoint {
             // SAFETY: both spans hold `to.len()` elements of the datatype and do not overlap. Copying cannot
             // fail for a datatype that is committed, and MPI checks that before it calls us.
             unsafe { glue::cr_copy(self.dtype.handle, to.len(), to.ptr().cast(), from.ptr().cast()) };
+        }
+    }
+
+    fn made(&self, data: Span) {
+        if let Some(staging) = &self.staging {
+            staging.made_elements(data);
         }
     }
 
@@ -322,53 +360,6 @@ impl Drop for HostEndpoint {
             // SAFETY: allocated in `temp` with this layout, and nothing in flight touches it.
             unsafe { dealloc(buffer.start.as_ptr(), buffer.layout) };
         }
-    }
-}
-
-enum PostState {
-    Slot(usize),
-    Done,
-    Failed(Error),
-    /// The messages that one was cut into.
-    Several(Vec<PostState>),
-}
-
-/// Waits for one posted message.
-#[must_use = "a post that is not waited for stays in flight"]
-pub struct Post<'a> {
-    posted: PostState,
-    ep: &'a HostEndpoint,
-}
-
-impl PostState {
-    /// Looks at it. A place is free when its message is complete, so nobody looks again; the first error is
-    /// kept until all are.
-    fn poll(&mut self, ep: &HostEndpoint) -> Poll<Result<()>> {
-        match self {
-            PostState::Slot(slot) => ep.test(*slot),
-            PostState::Done => Poll::Ready(Ok(())),
-            PostState::Failed(error) => Poll::Ready(Err(*error)),
-            PostState::Several(parts) => {
-                for part in parts.iter_mut() {
-                    match part.poll(ep) {
-                        Poll::Pending => return Poll::Pending,
-                        Poll::Ready(Ok(())) => *part = PostState::Done,
-                        Poll::Ready(Err(error)) => *part = PostState::Failed(error),
-                    }
-                }
-                let first = parts.iter_mut().find(|part| !matches!(part, PostState::Done));
-                first.map_or(Poll::Ready(Ok(())), |part| part.poll(ep))
-            }
-        }
-    }
-}
-
-impl Future for Post<'_> {
-    type Output = Result<()>;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
-        let Post { posted, ep } = &mut *self;
-        posted.poll(ep)
     }
 }
 

@@ -95,6 +95,7 @@ async fn by_messages(
     if !op.is_null() && !call.intrinsic {
         ep.keep_whole();
     }
+    ep.stage(call.staging.clone());
     let node = part.as_ref().map(Part::node);
     decisions::whole(comm, call, node.is_some());
     let result = run_over(&ep, comm, call, node, synchronise).await;

@@ -37,34 +37,49 @@ pub async fn allreduce<E: Endpoint>(job: &Job<'_, E>, specs: &Specs<'_>, input: 
     lanes(total, job.segment, job.window, |lane, range| async move {
         let input = Value { span: input.span.slice(range.clone()), ..input };
         let target = target.slice(range);
-        let mut work = Work::new(job.ep, target.len(), job.commutative, (!input.owned).then_some(target));
-        let partial = up(job, specs.reduce, lane, below, input, &mut work, total).await?;
-
-        // Who is not in the topmost group has handed in its value and waits for the way down.
-        let (Some(value), Some(group)) = (partial, top) else {
-            if let Some(value) = partial {
-                settle(job.ep, value, target); // a communicator of one
-            }
-            return down(job, specs.bcast, lane, target, total).await;
-        };
-        let stage = job.stage(group, lane, phase::TOP);
-        let result = match specs.allreduce.choose(&job.facts(group, total)) {
-            Allreduce::ReduceBcast => {
-                let groups = std::slice::from_ref(group);
-                if let Some(sum) = up(job, specs.reduce, lane, groups, value, &mut work, total).await? {
-                    settle(job.ep, sum, target);
-                }
-                return down(job, specs.bcast, lane, target, total).await;
-            }
-            Allreduce::RecursiveDoubling => recursive_doubling(&stage, value, &mut work).await?,
-            Allreduce::Rabenseifner => rabenseifner(&stage, value, &mut work).await?,
-            Allreduce::Ring => ring(&stage, value, &mut work).await?,
-        };
-        settle(job.ep, result, target);
-        let below = Job { groups: below, ..*job };
-        down(&below, specs.bcast, lane, target, total).await
+        segment(job, specs, lane, (below, top), input, target, total).await?;
+        job.ep.made(target);
+        Ok(())
     })
     .await
+}
+
+/// One segment on its way up, across and down. `total`: units of the whole operation.
+async fn segment<'a, E: Endpoint>(
+    job: &Job<'a, E>,
+    specs: &Specs<'_>,
+    lane: u8,
+    (below, top): (&'a [Group], Option<&'a Group>),
+    input: Value,
+    target: Span,
+    total: usize,
+) -> Result<()> {
+    let mut work = Work::new(job.ep, target.len(), job.commutative, (!input.owned).then_some(target));
+    let partial = up(job, specs.reduce, lane, below, input, &mut work, total).await?;
+
+    // Who is not in the topmost group has handed in its value and waits for the way down.
+    let (Some(value), Some(group)) = (partial, top) else {
+        if let Some(value) = partial {
+            settle(job.ep, value, target); // a communicator of one
+        }
+        return down(job, specs.bcast, lane, target, total).await;
+    };
+    let stage = job.stage(group, lane, phase::TOP);
+    let result = match specs.allreduce.choose(&job.facts(group, total)) {
+        Allreduce::ReduceBcast => {
+            let groups = std::slice::from_ref(group);
+            if let Some(sum) = up(job, specs.reduce, lane, groups, value, &mut work, total).await? {
+                settle(job.ep, sum, target);
+            }
+            return down(job, specs.bcast, lane, target, total).await;
+        }
+        Allreduce::RecursiveDoubling => recursive_doubling(&stage, value, &mut work).await?,
+        Allreduce::Rabenseifner => rabenseifner(&stage, value, &mut work).await?,
+        Allreduce::Ring => ring(&stage, value, &mut work).await?,
+    };
+    settle(job.ep, result, target);
+    let below = Job { groups: below, ..*job };
+    down(&below, specs.bcast, lane, target, total).await
 }
 
 /// Allreduce as a reduction along `job.groups` to rank 0 and a broadcast along other groups, `down_groups`
@@ -85,7 +100,9 @@ pub async fn two_trees<E: Endpoint>(
         if let Some(sum) = up(job, reduce, lane, job.groups, input, &mut work, total).await? {
             settle(job.ep, sum, target);
         }
-        down(&Job { groups: down_groups, ..*job }, bcast, lane, target, total).await
+        down(&Job { groups: down_groups, ..*job }, bcast, lane, target, total).await?;
+        job.ep.made(target);
+        Ok(())
     })
     .await
 }

@@ -30,6 +30,7 @@ pub async fn reduce<E: Endpoint>(
         let result = up(job, spec, lane, job.groups, input, &mut work, total).await?;
         if let (Some(value), Some(target)) = (result, target) {
             settle(job.ep, value, target);
+            job.ep.made(target);
         }
         Ok(())
     })
@@ -59,6 +60,7 @@ pub(super) async fn up<'a, E: Endpoint>(
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
             && let Some((turn, combine)) = node.open_reduction(lane, value.span.len()).await?
         {
+            combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
             // The leader's value is combined where it lies, if it may be.
             let output = match group.me == leader {
                 false => Span::empty(),

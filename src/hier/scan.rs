@@ -68,6 +68,7 @@ pub async fn scan<E: Endpoint>(
             (Some(before), Scan::Exclusive) => job.ep.copy(before.span, target),
             (None, _) => {}
         }
+        job.ep.made(target);
         Ok(())
     })
     .await
@@ -133,6 +134,7 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
         if let Some(node) = job.shared(group)
             && let Some((turn, combine)) = node.open_reduction(lane, value.span.len()).await?
         {
+            combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
             let leads = group.me == group.leader;
             let total = if leads { Some(work.take(false)?) } else { None };
             shm::reduce::reduce(turn, group.leader, &combine, value.span, total.unwrap_or(Span::empty())).await?;
@@ -157,6 +159,7 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
             None => None,
         };
         let Some((turn, combine)) = opened else { return Err(Error::Peer) };
+        combine.needs(own.span.ptr(), own.span.len() * combine.size())?;
         if group.me != group.leader {
             let span = work.take(false)?;
             shm::scan::scan(turn, true, &combine, own.span, span).await?;

@@ -9,4 +9,16 @@
 #define STANDIN_HOST 0x2b0000000000ul   /* the same bytes */
 #define STANDIN_BYTES (1ul << 30)
 
+/* What the component has copied beside the caller, of this process; at an address of its own. */
+#define STANDIN_COUNTS 0x2c0000000000ul
+struct standin_counts {
+    unsigned long into, out;             /* copies from the device's memory, and to it */
+    unsigned long last_into, first_out;  /* which one of all of them, from 1, was the last, or first, of them */
+    unsigned long bytes_into, bytes_out;
+    unsigned long at_once;               /* copies of the caller's own, either way */
+    unsigned long under_way;             /* not over */
+    unsigned long locked;                /* pieces of host memory whose pages are locked */
+};
+#define STANDIN ((struct standin_counts *)STANDIN_COUNTS)
+
 #endif

@@ -1,10 +1,11 @@
 //! Contents, a reduction that does not commute, and settings.
 
-use coll_rust::endpoint::Span;
+use coll_rust::endpoint::{Result, Span};
 use coll_rust::shm::op::Combine;
 use coll_rust::shm::team::Config;
 use coll_rust::sim::{Rng, SimStream};
 use coll_rust::sync::wait::{Mode, Waiting};
+use std::sync::Mutex;
 
 /// A number that depends on all of `parts`.
 pub fn hash(parts: &[usize]) -> u64 {
@@ -70,6 +71,86 @@ impl Combine for Affine {
                 right.add(i + 1).write(both[1]);
             }
         }
+    }
+}
+
+/// What is not there is this.
+const MISSING: u8 = 0xee;
+
+/// [`Affine`] of an operand that comes only when it is asked for, some bytes at a time, and of a result that
+/// is looked at when it is said to be final.
+pub struct Late {
+    op: Affine,
+    operand: Vec<u8>,
+    /// Bytes that come at a time.
+    each: usize,
+    from: Span,
+    to: Span,
+    /// Which of them have come; from where on how much of the result was final, and what that was.
+    state: Mutex<(Vec<bool>, Vec<(usize, Vec<u8>)>)>,
+}
+
+impl Late {
+    /// The operand at `from` goes away, unless it is to be there `at_once`.
+    pub fn new(op: Affine, from: Span, to: Span, each: usize, at_once: bool) -> Late {
+        let (from, to) = (from.bytes(), Span::new(to.ptr(), to.bytes().len(), 1));
+        let mut operand = vec![0; from.len()];
+        // SAFETY: the span holds so many bytes, which nobody else uses yet.
+        unsafe {
+            from.ptr().copy_to_nonoverlapping(operand.as_mut_ptr(), operand.len());
+            if !at_once {
+                from.ptr().write_bytes(MISSING, operand.len());
+            }
+        }
+        let come = vec![at_once; operand.len().div_ceil(each)];
+        Late { op, operand, each, from, to, state: Mutex::new((come, Vec::new())) }
+    }
+
+    /// What was final has not changed since, and nothing was said to be twice. Of a result of so many bytes,
+    /// how many were.
+    pub fn check(&self, result: &[u8]) -> usize {
+        let made = &mut self.state.lock().unwrap().1;
+        made.sort();
+        assert!(made.windows(2).all(|pair| pair[0].0 + pair[0].1.len() <= pair[1].0), "said twice");
+        for (at, bytes) in made.iter() {
+            assert!(result[*at..at + bytes.len()] == bytes[..], "not final at {at}");
+        }
+        made.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+}
+
+impl Combine for Late {
+    fn size(&self) -> usize {
+        self.op.size
+    }
+
+    fn needs(&self, at: *const u8, bytes: usize) -> Result<()> {
+        let start = at.addr().wrapping_sub(self.from.ptr().addr());
+        if bytes == 0 || start >= self.from.len() {
+            return Ok(());
+        }
+        let come = &mut self.state.lock().unwrap().0;
+        for piece in start / self.each..(start + bytes).div_ceil(self.each) {
+            if !std::mem::replace(&mut come[piece], true) {
+                let (at, end) = (piece * self.each, self.operand.len().min((piece + 1) * self.each));
+                // SAFETY: a part of the span, which has not been needed so far.
+                unsafe { self.from.ptr().add(at).copy_from_nonoverlapping(self.operand[at..].as_ptr(), end - at) };
+            }
+        }
+        Ok(())
+    }
+
+    fn made(&self, at: *const u8, bytes: usize) {
+        if bytes > 0 {
+            // SAFETY: a part of the caller's result.
+            let now = unsafe { std::slice::from_raw_parts(at, bytes) }.to_vec();
+            self.state.lock().unwrap().1.push((at.addr() - self.to.ptr().addr(), now));
+        }
+    }
+
+    unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.op.reduce(left, right, count) };
     }
 }
 

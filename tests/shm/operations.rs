@@ -1,7 +1,8 @@
 //! One call of each operation, with its oracle. What all members must agree upon comes from a generator that
 //! all of them seed alike.
 
-use super::data::{Affine, bytes, elements, stream};
+use super::data::{Affine, Late, bytes, elements, stream};
+use coll_rust::endpoint::Span;
 use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::layout::LINE;
 use coll_rust::shm::op;
@@ -162,12 +163,14 @@ async fn reduce(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
     let still =
         knows_still(turn.team(), own, false, if rooted { usize::MAX } else { zero_copy }, [from.len() * op.size]);
     let turn = if still { turn.of_what_lies_still() } else { turn };
+    let late = late(&turn, Affine { size: op.size }, from, to, own);
     match rooted {
-        true => op::reduce::reduce(turn, root, &op, from, to).await.unwrap(),
-        false => op::allreduce::allreduce(turn, &op, from, to, zero_copy).await.unwrap(),
+        true => op::reduce::reduce(turn, root, &late, from, to).await.unwrap(),
+        false => op::allreduce::allreduce(turn, &late, from, to, zero_copy).await.unwrap(),
     }
     let gets = !rooted || me == root;
     let result = if in_place { &input } else { &output };
+    assert!([0, result.len()].contains(&late.check(result)), "a part of the result was never final");
     let expected = match (gets, in_place) {
         (true, _) => op.oracle(&operands),
         (false, true) => operands[me].clone(),
@@ -175,6 +178,12 @@ async fn reduce(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
     };
     assert!(*result == expected, "call {id}: member {me} of {size}");
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
+}
+
+/// The operation on operands that come late; but not where it may go in a single step.
+fn late(turn: &Turn<'_, impl Waits>, op: Affine, from: Span, to: Span, own: &mut Rng) -> Late {
+    let one_step = from.len() * op.size <= LINE.max(turn.team().config().whole as usize);
+    Late::new(op, from, to, [40, 200, 1000][own.below(3)], one_step || turn.is_still() || own.chance(128))
 }
 
 async fn gather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
@@ -292,8 +301,10 @@ async fn reduce_scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng,
     let from = elements(&mut input, op.size);
     let in_place = own.chance(128);
     let to = if in_place { from } else { elements(&mut output, op.size) };
-    op::reduce_scatter::reduce_scatter(turn, &op, from, |m| counts[m], to).await.unwrap();
+    let late = late(&turn, Affine { size: op.size }, from, to, own);
+    op::reduce_scatter::reduce_scatter(turn, &late, from, |m| counts[m], to).await.unwrap();
     let result = if in_place { &input[..mine.len()] } else { &output };
+    assert!([0, mine.len()].contains(&late.check(result)), "a part of the result was never final");
     assert!(*result == expected, "call {id}: member {me} of {size}");
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
 }
@@ -309,8 +320,10 @@ async fn scan(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut
     let from = elements(&mut input, op.size);
     let in_place = own.chance(128);
     let to = if in_place { from } else { elements(&mut output, op.size) };
-    op::scan::scan(turn, exclusive, &op, from, to).await.unwrap();
+    let late = late(&turn, Affine { size: op.size }, from, to, own);
+    op::scan::scan(turn, exclusive, &late, from, to).await.unwrap();
     let result = if in_place { &input } else { &output };
+    assert!([0, result.len()].contains(&late.check(result)), "a part of the result was never final");
     let expected = match (exclusive, me, in_place) {
         (true, 0, true) => operands[0].clone(),
         (true, 0, false) => vec![0x77; output.len()],

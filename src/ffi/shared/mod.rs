@@ -7,6 +7,7 @@
 mod moves;
 mod plain;
 pub mod quick;
+mod staged;
 mod trees;
 
 pub use trees::{Trees, has_tree};
@@ -27,6 +28,7 @@ use crate::shm::op::{self, Combine};
 use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
+use staged::Staged;
 
 /// Elements of a predefined type, or of one made of one, and a predefined operation on them.
 struct Elements {
@@ -83,7 +85,7 @@ pub struct Part<'c> {
     team: &'c Team,
     slot: usize,
     zero_copy: Thresholds,
-    elements: Option<Elements>,
+    elements: Option<Staged<'c>>,
     tree: Option<Tree>,
     _turn: Option<team::Turn<'c>>,
 }
@@ -103,12 +105,12 @@ impl Part<'_> {
 
 /// The part of an eligible call on this node, where there is shared memory for it: on all ranks of the node
 /// or none.
-pub async fn part<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Part<'c>>> {
+pub async fn part<'c>(comm: &'c Comm, call: &'c Call, slot: Slot) -> Result<Option<Part<'c>>> {
     let turn = match slot {
         Slot::Nonblocking { number, .. } => Some(comm.team.turn(number).await),
         _ => None,
     };
-    let elements = (!call.op.is_null()).then(|| Elements::of(call));
+    let elements = (!call.op.is_null()).then(|| Staged::of(call, false));
     let team = comm.team.team(comm, slot.is_blocking()).await?;
     let tree = trees::tree(comm, call);
     Ok(team.map(|team| Part {
@@ -203,15 +205,26 @@ async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>, zero_copy: Thresholds
 
 /// As [`perform`], of the reductions.
 async fn reduce(call: &Call, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
-    let (elements, input, output) = (Elements::of(call), call.operand(), call.result());
+    let Some(staging) = &call.staging else { return combine(call, turn, zero_copy, &Elements::of(call)).await };
+    let longest = turn.team().config().whole as usize;
+    if turn.is_still() || call.units().bytes(call.operand().len()) <= longest.max(LINE) {
+        staging.needs_all()?; // it may go in a single step
+    }
+    let staged = Staged::of(call, true);
+    apart(|| async move { combine(call, turn, zero_copy, &(&staged as &dyn Combine)).await }).await
+}
+
+/// The same, by a reduction operation on elements.
+async fn combine<C: Combine>(call: &Call, turn: Turn<'_>, zero_copy: Thresholds, elements: &C) -> Result<()> {
+    let (input, output) = (call.operand(), call.result());
     match call.kind {
-        Kind::Reduce => apart(|| op::reduce::reduce(turn, call.root as usize, &elements, input, output)),
-        Kind::Allreduce => apart(|| op::allreduce::allreduce(turn, &elements, input, output, zero_copy.allreduce)),
-        Kind::Scan => apart(|| op::scan::scan(turn, false, &elements, input, output)),
-        Kind::Exscan => apart(|| op::scan::scan(turn, true, &elements, input, output)),
+        Kind::Reduce => apart(|| op::reduce::reduce(turn, call.root as usize, elements, input, output)),
+        Kind::Allreduce => apart(|| op::allreduce::allreduce(turn, elements, input, output, zero_copy.allreduce)),
+        Kind::Scan => apart(|| op::scan::scan(turn, false, elements, input, output)),
+        Kind::Exscan => apart(|| op::scan::scan(turn, true, elements, input, output)),
         Kind::ReduceScatter | Kind::ReduceScatterBlock => {
             let counts = |member| call.part(member);
-            apart(|| op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
+            apart(|| op::reduce_scatter::reduce_scatter(turn, elements, input, counts, output))
         }
         _ => return Err(super::operation::UNSUPPORTED),
     }

@@ -1,12 +1,13 @@
 //! The trees along which the processes of a node work in shared memory, where the levels say so.
 
-use super::Elements;
+use super::staged::Staged;
 use crate::endpoint::{Error, Rank, Result};
 use crate::ffi::call::Call;
 use crate::ffi::comm::Comm;
 use crate::ffi::kind::Kind;
 use crate::ffi::operation::needed;
 use crate::hier;
+use crate::shm::op::Combine;
 use crate::shm::op::tree::{self, Tree};
 use crate::shm::rates::Thresholds;
 use crate::shm::turn::Turn;
@@ -58,9 +59,9 @@ pub async fn perform<'t>(
             tree::bcast(turn, tree, &needed(&call.receive)?.stream()).await?;
         }
         Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, bytes) => {
-            let elements = Elements::of(call);
+            let elements = Staged::of(call, true);
             let result = call.result();
-            tree::reduce(turn, tree, &elements, call.operand(), result).await?;
+            tree::reduce(turn, tree, &(&elements as &dyn Combine), call.operand(), result).await?;
             if call.kind == Kind::Allreduce {
                 // It is open: this is the second operation of as many bytes.
                 let turn = team.open(slot, 0, bytes > crate::shm::layout::LINE).await?.ok_or(Error::Peer)?;

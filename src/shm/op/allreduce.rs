@@ -73,13 +73,16 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
             all_wrote(&turn, step + 1).await?;
             let (at, count) = pieces.get(step);
             let slot = turn.mine(turn.slot(0, step), count * size);
-            let operand = |m| if m == 0 { input.ptr().wrapping_add(at) } else { turn.slot(m, step) }.cast_const();
+            let (from, to) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at));
+            op.needs(from, count * size)?;
+            let operand = |m| if m == 0 { from } else { turn.slot(m, step) }.cast_const();
             // SAFETY: the others' operands are published; the caller's slot is free, and holds a piece.
             let result = unsafe { result.fold(op, members, count, operand, slot) };
             turn.publish(step + 1);
             turn.acknowledge(step + 1);
             // SAFETY: nobody else writes the result; the piece lies within the output.
-            unsafe { copy::read(output.ptr().wrapping_add(at), result, count * size, false) };
+            unsafe { copy::read(to, result, count * size, false) };
+            op.made(to, count * size);
         }
         turn.finish();
         return Ok(());
@@ -95,15 +98,19 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
             }
             let (at, count) = pieces.get(step);
             let slot = turn.mine(turn.slot(me, step), count * size);
+            let from = input.ptr().wrapping_add(at);
+            op.needs(from, count * size)?;
             // SAFETY: member 0 is through with what the slot held; it holds a piece.
-            unsafe { copy::write(slot, input.ptr().wrapping_add(at), count * size) };
+            unsafe { copy::write(slot, from, count * size) };
             turn.publish(step + 1);
         }
         if let Some(result) = step.checked_sub(lag) {
             turn.wrote(0, result + 1).await?;
             let (at, count) = pieces.get(result);
+            let to = output.ptr().wrapping_add(at);
             // SAFETY: published; the piece lies within the output, and its operand has been combined.
-            unsafe { copy::read(output.ptr().wrapping_add(at), turn.slot(0, result), count * size, false) };
+            unsafe { copy::read(to, turn.slot(0, result), count * size, false) };
+            op.made(to, count * size);
             turn.acknowledge(result + 1);
         }
     }
@@ -123,8 +130,10 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
             turn.slot_free(put).await?;
             let (at, count) = pieces.get(put);
             let slot = turn.mine(turn.slot_of(turn.me(), put, pieces.bytes()), count * op.size());
+            let from = input.ptr().wrapping_add(at);
+            op.needs(from, count * op.size())?;
             // SAFETY: the slot is free, and holds a piece.
-            unsafe { copy::write(slot, input.ptr().wrapping_add(at), count * op.size()) };
+            unsafe { copy::write(slot, from, count * op.size()) };
             put += 1;
             turn.publish(put);
         }
@@ -136,6 +145,7 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
         };
         // SAFETY: published; the output is in nobody's slot, and no operand but one that may be.
         unsafe { fold(op, turn.size(), count, operand, output.ptr().wrapping_add(at)) };
+        op.made(output.ptr().wrapping_add(at), count * op.size());
         if step + turn.depth() < pieces.steps {
             turn.acknowledge(step + 1);
         }

@@ -1,5 +1,6 @@
 //! Combining operands in the order of the members.
 
+use crate::endpoint::Result;
 use crate::shm::copy;
 use crate::sync::shared::{will_read, will_write};
 
@@ -10,6 +11,23 @@ use crate::sync::shared::{will_read, will_write};
 pub trait Combine: Sync {
     /// Bytes of an element, not 0.
     fn size(&self) -> usize;
+
+    /// Before `bytes` from `at` on of the caller's operand, which may not be there yet, are read: sees to it
+    /// that they are. Operations of several steps say so; before one of a single step, all has to be there.
+    ///
+    /// # Errors
+    /// They cannot be had.
+    #[inline(always)]
+    fn needs(&self, at: *const u8, bytes: usize) -> Result<()> {
+        let _ = (at, bytes);
+        Ok(())
+    }
+
+    /// `bytes` from `at` on of the caller's result are final; said of each at most once.
+    #[inline(always)]
+    fn made(&self, at: *const u8, bytes: usize) {
+        let _ = (at, bytes);
+    }
 
     /// `right[i] = left[i] ⊕ right[i]` for `count` elements.
     ///
@@ -48,6 +66,16 @@ pub trait Combine: Sync {
 impl<C: Combine + ?Sized> Combine for &C {
     fn size(&self) -> usize {
         (**self).size()
+    }
+
+    #[inline(always)]
+    fn needs(&self, at: *const u8, bytes: usize) -> Result<()> {
+        (**self).needs(at, bytes)
+    }
+
+    #[inline(always)]
+    fn made(&self, at: *const u8, bytes: usize) {
+        (**self).made(at, bytes);
     }
 
     unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) {

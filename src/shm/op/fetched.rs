@@ -32,6 +32,8 @@ const COMBINED: usize = 16;
 /// Combines `input` of all members in `output` of all, which may be the input. All members can read each
 /// other's memory.
 pub(super) async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) -> Result<()> {
+    // From the next step on, the others read it.
+    op.needs(input.ptr(), input.len() * op.size())?;
     turn.line_free().await?;
     let (others, line) = (turn.others(), turn.payload(turn.me()));
     put(line, input.ptr() as u64);
@@ -44,7 +46,7 @@ pub(super) async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, o
         Ok(missing) if !missing.is_empty() => {
             // SAFETY: of parts that lie within the output, with as many bytes.
             let take = |_: Member, at: usize, from: *const u8, len: usize| unsafe {
-                copy::unpack(&bytes, at, len, from, false)
+                copy::unpack(&bytes, at, len, from, false).inspect(|()| op.made(output.ptr().wrapping_add(at), len))
             };
             turn.ask(&lent, missing, &take).await
         }
@@ -77,7 +79,9 @@ async fn both_halves<C: Combine>(
         let from = get(turn.payload(member).wrapping_add(8)) + part.start as u64;
         let to = output.ptr().wrapping_add(part.start);
         // SAFETY: the part lies within the output; the member waits until the caller is through.
-        if !is_read(unsafe { fetch_bytes(turn, member, from, to, part.len()) })? {
+        if is_read(unsafe { fetch_bytes(turn, member, from, to, part.len()) })? {
+            op.made(to, part.len());
+        } else {
             missing.push((member, part));
         }
     }
@@ -129,6 +133,7 @@ fn combine<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: Span, parts
         let operand = |m| if m == me && !aside { own.cast_const() } else { at(m).cast_const() };
         // SAFETY: every operand holds so many elements; the output is no operand but one that may be.
         unsafe { fold(op, members, count, operand, output.ptr().wrapping_add(shift)) };
+        op.made(output.ptr().wrapping_add(shift), count * size);
     }
     Ok(part.len())
 }
@@ -153,6 +158,7 @@ async fn combine_rest<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: 
             let operand = |m| turn.slot(m, step).cast_const();
             // SAFETY: published; the output is in nobody's slot.
             unsafe { fold(op, members, count, operand, output.ptr().wrapping_add(at)) };
+            op.made(output.ptr().wrapping_add(at), count * size);
             step += 1;
             turn.acknowledge(step);
         }

@@ -121,8 +121,10 @@ async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> 
         }
         let (at, count) = pieces.get(step);
         let (slot, bytes) = (turn.slot_of(turn.me(), step, pieces.bytes()), count * op.size());
+        let from = input.ptr().wrapping_add(at);
+        op.needs(from, bytes)?;
         // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
-        unsafe { copy::write(turn.mine(slot, bytes), input.ptr().wrapping_add(at), bytes) };
+        unsafe { copy::write(turn.mine(slot, bytes), from, bytes) };
         turn.publish(step + 1);
     }
     turn.finish();
@@ -139,11 +141,14 @@ async fn receive<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) 
     for step in 0..pieces.steps {
         all_wrote(&turn, step + 1).await?;
         let (at, count) = pieces.get(step);
+        let (from, to, bytes) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at), count * op.size());
+        op.needs(from, bytes)?;
         // SAFETY: the input has such a piece, and the set is free where it is needed.
-        let own = unsafe { roots_own(&turn, step, input.ptr().wrapping_add(at), count * op.size(), aside) };
+        let own = unsafe { roots_own(&turn, step, from, bytes, aside) };
         let operand = |m| if m == me { own } else { turn.slot_of(m, step, pieces.bytes()).cast_const() };
         // SAFETY: published; the output is no operand but one that may be.
-        unsafe { fold(op, members, count, operand, output.ptr().wrapping_add(at)) };
+        unsafe { fold(op, members, count, operand, to) };
+        op.made(to, bytes);
         if step + turn.depth() < pieces.steps {
             turn.acknowledge(step + 1);
         }

@@ -84,6 +84,7 @@ async fn in_rounds<C: Combine>(
                     let to = turn.slot(me, next).wrapping_add(shares(me).at(member));
                     let from = input.ptr().wrapping_add((at + first) * size);
                     let bytes = each.min(count - first) * size;
+                    op.needs(from, bytes)?;
                     // SAFETY: the slot is free, and a share holds so much.
                     unsafe { copy::write(turn.mine(to, bytes), from, bytes) };
                 }
@@ -96,6 +97,7 @@ async fn in_rounds<C: Combine>(
         let first = (round as usize * each).min(mine);
         let count = each.min(mine - first);
         let mut own = input.ptr().wrapping_add((start + first) * size).cast_const();
+        op.needs(own, count * size)?;
         if !aside.is_empty() {
             let room = aside.as_mut_ptr().cast::<u8>();
             // SAFETY: the room holds so much.
@@ -109,6 +111,7 @@ async fn in_rounds<C: Combine>(
         if count > 0 {
             // SAFETY: published; the output is no operand.
             unsafe { fold(op, members, count, operand, output.ptr().wrapping_add(first * size)) };
+            op.made(output.ptr().wrapping_add(first * size), count * size);
         }
         if round + turn.depth() < rounds {
             turn.acknowledge(round + 1);

@@ -41,12 +41,12 @@ pub(super) async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, inp
     let turn = turn.narrowed();
     let (me, roles) = (turn.me(), Roles::new(turn.size(), root));
     let pieces = Pieces::new(&turn, op, input.len())?;
-    let writer = Writer { turn: &turn, pieces, size: op.size(), input };
+    let writer = Writer { turn: &turn, op, pieces, input };
     turn.set_free().await?;
     if me == root {
-        receive(&writer, roles, op, output).await?;
+        receive(&writer, roles, output).await?;
     } else if me == roles.relay {
-        relay(&writer, roles, op).await?;
+        relay(&writer, roles).await?;
     } else {
         for step in 0..pieces.steps {
             writer.put(roles.reader(me), step).await?;
@@ -57,14 +57,14 @@ pub(super) async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, inp
 }
 
 /// Writes the caller's operand.
-struct Writer<'w, 't> {
+struct Writer<'w, 't, C> {
     turn: &'w Turn<'t>,
+    op: &'w C,
     pieces: Pieces,
-    size: usize,
     input: Span,
 }
 
-impl Writer<'_, '_> {
+impl<C: Combine> Writer<'_, '_, C> {
     /// Waits until the caller may write the slot of `step`, which `reader` reads.
     async fn free(&self, reader: Member, step: u32) -> Result<()> {
         match step.checked_sub(self.turn.depth()) {
@@ -77,9 +77,11 @@ impl Writer<'_, '_> {
     async fn put(&self, reader: Member, step: u32) -> Result<()> {
         self.free(reader, step).await?;
         let (at, count) = self.pieces.get(step);
-        let (slot, bytes) = (self.turn.slot(self.turn.me(), step), count * self.size);
+        let (slot, bytes) = (self.turn.slot(self.turn.me(), step), count * self.op.size());
+        let from = self.input.ptr().wrapping_add(at);
+        self.op.needs(from, bytes)?;
         // SAFETY: the set is free, and the reader through with what the slot held before; it holds a piece.
-        unsafe { copy::write(slot, self.input.ptr().wrapping_add(at), bytes) };
+        unsafe { copy::write(slot, from, bytes) };
         self.turn.publish(step + 1);
         Ok(())
     }
@@ -93,8 +95,8 @@ impl Writer<'_, '_> {
 }
 
 /// Combines what the upper half has in the caller's slots.
-async fn relay<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C) -> Result<()> {
-    let &Writer { turn, pieces, input, .. } = writer;
+async fn relay<C: Combine>(writer: &Writer<'_, '_, C>, roles: Roles) -> Result<()> {
+    let &Writer { turn, op, pieces, input } = writer;
     let (me, members, half) = (turn.me(), turn.size(), roles.half);
     let mut result = ForSlot::new();
     for step in 0..pieces.steps {
@@ -103,8 +105,10 @@ async fn relay<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C) -> Res
             turn.wrote(member, step + 1).await?;
         }
         let (at, count) = pieces.get(step);
+        let own = input.ptr().wrapping_add(at);
+        op.needs(own, count * op.size())?;
         let operand = |i: usize| match half + i {
-            member if member == me => input.ptr().wrapping_add(at).cast_const(),
+            member if member == me => own.cast_const(),
             member => turn.slot(member, step).cast_const(),
         };
         // SAFETY: published; the root is through with what the caller's slot held; it is no operand.
@@ -116,8 +120,8 @@ async fn relay<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C) -> Res
 }
 
 /// Combines what the lower half and the relay have in `output`.
-async fn receive<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C, output: Span) -> Result<()> {
-    let &Writer { turn, pieces, input, .. } = writer;
+async fn receive<C: Combine>(writer: &Writer<'_, '_, C>, roles: Roles, output: Span) -> Result<()> {
+    let &Writer { turn, op, pieces, input } = writer;
     let (me, relay, half) = (turn.me(), roles.relay, roles.half);
     let writes = me >= half;
     let aside = !writes && must_set_aside_among(half + 1, me, input, output);
@@ -136,15 +140,18 @@ async fn receive<C: Combine>(writer: &Writer<'_, '_>, roles: Roles, op: &C, outp
         // Those whom the relay has waited for, too.
         turn.met();
         let (at, count) = pieces.get(step);
+        let (from, to, bytes) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at), count * op.size());
+        op.needs(from, bytes)?;
         // SAFETY: the input has such a piece, and the set is free where it is needed.
-        let own = unsafe { roots_own(turn, step, input.ptr().wrapping_add(at), count * op.size(), aside) };
+        let own = unsafe { roots_own(turn, step, from, bytes, aside) };
         let operand = |i: usize| match i {
             _ if i == half => turn.slot(relay, step).cast_const(),
             _ if i == me => own,
             _ => turn.slot(i, step).cast_const(),
         };
         // SAFETY: published; the output is no operand but one that may be.
-        unsafe { fold(op, half + 1, count, operand, output.ptr().wrapping_add(at)) };
+        unsafe { fold(op, half + 1, count, operand, to) };
+        op.made(to, bytes);
         writer.pass(step);
     }
     Ok(())

@@ -71,6 +71,7 @@ async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span,
         let (at, count) = pieces.get(step);
         let bytes = count * op.size();
         let (from, to) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at));
+        op.needs(from, bytes)?;
         if me < last {
             let slot = turn.mine(turn.slot(me, step), bytes);
             will_write(slot, bytes);
@@ -100,6 +101,9 @@ async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span,
                     op.reduce_into(before, from, to, count);
                 }
             }
+        }
+        if me > 0 || !exclusive {
+            op.made(to, bytes);
         }
         if me > 0 && step + turn.depth() < pieces.steps {
             turn.acknowledge(step + 1);

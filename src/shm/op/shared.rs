@@ -34,6 +34,7 @@ pub(super) async fn reduce<C: Combine>(
         let parts = Chunks::new(count, members);
         let mine = parts.get(me);
         let room = turn.slot(me, round);
+        op.needs(input.ptr().wrapping_add(at), count * size)?;
         for part in [0..mine.start, mine.end..count] {
             let from = input.ptr().wrapping_add(at + part.start * size);
             // SAFETY: the slot is free, and holds a piece.
@@ -54,10 +55,11 @@ pub(super) async fn reduce<C: Combine>(
             if receives {
                 // SAFETY: nobody else writes the result; the part lies within the output.
                 unsafe { copy::read(output.ptr().wrapping_add(at + start), result, bytes, false) };
+                op.made(output.ptr().wrapping_add(at + start), bytes);
             }
         }
         if receives {
-            collect(&turn, round, parts, size, output.ptr().wrapping_add(at).into()).await?;
+            collect(&turn, round, parts, op, output.ptr().wrapping_add(at).into()).await?;
         }
         if round + turn.depth() < pieces.steps {
             turn.acknowledge(round + 1);
@@ -81,8 +83,8 @@ impl From<*mut u8> for Target {
 }
 
 /// Copies the others' parts to the output.
-async fn collect(turn: &Turn<'_>, round: u32, parts: Chunks, size: usize, output: Target) -> Result<()> {
-    let (me, members) = (turn.me(), turn.size());
+async fn collect<C: Combine>(turn: &Turn<'_>, round: u32, parts: Chunks, op: &C, output: Target) -> Result<()> {
+    let (me, members, size) = (turn.me(), turn.size(), op.size());
     // Not everybody at the same member.
     for member in (me + 1..members).chain(0..me) {
         turn.wrote(member, 2 * round + 2).await?;
@@ -91,6 +93,7 @@ async fn collect(turn: &Turn<'_>, round: u32, parts: Chunks, size: usize, output
         let from = turn.slot(member, round).wrapping_add(start);
         // SAFETY: published; the part lies within the round's output.
         unsafe { copy::read(output.0.wrapping_add(start), from, part.len() * size, false) };
+        op.made(output.0.wrapping_add(start), part.len() * size);
     }
     Ok(())
 }

@@ -182,6 +182,7 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span
             None => output.ptr().wrapping_add(at),
         };
         let mut value = input.ptr().wrapping_add(at).cast_const();
+        op.needs(value, bytes)?;
         for rung in tree.led() {
             if std::ptr::eq(value, out) {
                 aside.resize(bytes.div_ceil(16), 0);
@@ -200,6 +201,8 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span
                 unsafe { copy::write(out, value, bytes) };
             }
             turn.publish(step + 1);
+        } else {
+            op.made(out, bytes);
         }
         if tree.leads() && step + turn.depth() < steps {
             turn.acknowledge(step + 1);
