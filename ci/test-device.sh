@@ -71,9 +71,9 @@ job() {
     fi
 }
 
-# What it takes a short call on host memory that an accelerator is active: instructions, counted by single steps.
-# At most 10 where buffers are the program's data or come from its heap, and 15 where they are on its stack or in
-# place. About other memory the accelerator is asked.
+# What it takes a short call on host memory that an accelerator is active: instructions, counted by single
+# steps. At most 10 where buffers are the program's data or come from its heap, and 15 where they are on its
+# stack or in place. About other memory the accelerator is asked.
 counts() {
     OMPI_MCA_accelerator=$1 timeout -k 5 120 mpiexec --oversubscribe --mca mpi_yield_when_idle 1 --mca btl self,sm -n 2 \
         "$scratch/count" 2>"$scratch/err" </dev/null | sed -n 's/^count: \([a-z]* [a-z ]*\) \([0-9]*\)$/\1,\2/p' | sort

@@ -95,6 +95,25 @@ struct cr_host_memory {
 };
 __attribute__((visibility("hidden"))) extern struct cr_host_memory cr_host_memory;
 
+/* Whether an address lies among the program's data. The compiler is not to know the address from this: it
+ * would make copies of what follows, and of its arguments, which take a short call longer than the
+ * comparison. */
+static inline __attribute__((always_inline)) int is_data(const void *buffer)
+{
+#if defined __x86_64__
+    __asm__ goto("cmp %1, %0\n\tjb %l3\n\tcmp %2, %0\n\tjae %l3"
+                 :
+                 : "r"(buffer), "m"(cr_host_memory.data), "m"(cr_host_memory.data_end)
+                 : "cc"
+                 : no);
+    return 1;
+no:
+    return 0;
+#else
+    return (uintptr_t) buffer >= cr_host_memory.data && (uintptr_t) buffer < cr_host_memory.data_end;
+#endif
+}
+
 /* Open MPI's return codes are negative, or MPI's own: the MPI error code of either. */
 static inline int cr_mpi_code(int code)
 {

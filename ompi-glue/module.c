@@ -216,26 +216,8 @@ OBJ_CLASS_DECLARATION(cr_module_t);
         return name##_asked(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__, module);     \
     }
 
-/* Whether an address lies among the program's data. The compiler is not to know the address from this: it would
- * make copies of what follows, and of its arguments, which take a short call longer than the comparison. */
-static inline __attribute__((always_inline)) int is_data(const void *buffer)
-{
-#if defined __x86_64__
-    __asm__ goto("cmp %1, %0\n\tjb %l3\n\tcmp %2, %0\n\tjae %l3"
-                 :
-                 : "r"(buffer), "m"(cr_host_memory.data), "m"(cr_host_memory.data_end)
-                 : "cc"
-                 : no);
-    return 1;
-no:
-    return 0;
-#else
-    return (uintptr_t) buffer >= cr_host_memory.data && (uintptr_t) buffer < cr_host_memory.data_end;
-#endif
-}
-
-/* Whether an address is surely not a device's, or says that there is no buffer. Above the first thread's stack the
- * system has no memory of the process'; what looks like it, for a device's sake, is negative. */
+/* Whether an address is surely not a device's, or says that there is no buffer. Above the first thread's
+ * stack the system has no memory of the process'; what looks like it, for a device's sake, is negative. */
 static inline __attribute__((always_inline)) int on_host(const void *buffer)
 {
     return is_data(buffer) || (intptr_t) buffer >= cr_host_memory.stack || MPI_IN_PLACE == buffer;

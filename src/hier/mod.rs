@@ -85,8 +85,8 @@ impl<'a, E: Endpoint> Job<'a, E> {
         Stage::new(self.ep, &group.members, group.me, Tag { lane, phase, level: group.level.index() })
     }
 
-    /// What the caller's groups do on so many units, from the lowest level on: the algorithm's name, or `None`
-    /// for shared memory. For those who want to know.
+    /// What the caller's groups do on so many units, from the lowest level on: the algorithm's name, or
+    /// `None` for shared memory. For those who want to know.
     pub fn algorithms<A: Family<Facts = Facts>>(
         &self,
         spec: &Spec<A>,

@@ -33,8 +33,8 @@ pub fn unknown_names(settings: impl IntoIterator<Item = (String, String)>) -> Op
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The parameter with the name that is most alike; of an earlier name, what it is called now. Of a very long one,
-/// the beginning tells.
+/// The parameter with the name that is most alike; of an earlier name, what it is called now. Of a very long
+/// one, the beginning tells.
 fn nearest(short: &str) -> &'static str {
     let short = &short.as_bytes()[..short.len().min(64)];
     let names = TABLE.iter().flat_map(|p| p.was.iter().copied().chain([p.name]).map(|name| (name, p.name)));

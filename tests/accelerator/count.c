@@ -1,7 +1,8 @@
 /*
- * Counts the instructions of short blocking calls on host memory, by single steps. Rank 0 is stepped; the other
- * ranks come to each call long before it needs them. Prints, for each call and kind of memory, the least number
- * in many calls: "count: bcast static 472". On x86-64 only; elsewhere it says so and prints nothing else.
+ * Counts the instructions of short blocking calls on host memory, by single steps. Rank 0 is stepped; the
+ * other ranks come to each call long before it needs them. Prints, for each call and kind of memory, the
+ * least number in many calls: "count: bcast static 472". On x86-64 only; elsewhere it says so and prints
+ * nothing else.
  */
 #include "../mpi/harness.h"
 #include <signal.h>

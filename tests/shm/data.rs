@@ -86,8 +86,15 @@ pub struct Late {
     each: usize,
     from: Span,
     to: Span,
-    /// Which of them have come; from where on how much of the result was final, and what that was.
-    state: Mutex<(Vec<bool>, Vec<(usize, Vec<u8>)>)>,
+    state: Mutex<Seen>,
+}
+
+/// What has been asked for and said.
+struct Seen {
+    /// Which pieces of the operand have come.
+    come: Vec<bool>,
+    /// From where on how much of the result was final, and what that was.
+    made: Vec<(usize, Vec<u8>)>,
 }
 
 impl Late {
@@ -103,13 +110,13 @@ impl Late {
             }
         }
         let come = vec![at_once; operand.len().div_ceil(each)];
-        Late { op, operand, each, from, to, state: Mutex::new((come, Vec::new())) }
+        Late { op, operand, each, from, to, state: Mutex::new(Seen { come, made: Vec::new() }) }
     }
 
     /// What was final has not changed since, and nothing was said to be twice. Of a result of so many bytes,
     /// how many were.
     pub fn check(&self, result: &[u8]) -> usize {
-        let made = &mut self.state.lock().unwrap().1;
+        let made = &mut self.state.lock().unwrap().made;
         made.sort();
         assert!(made.windows(2).all(|pair| pair[0].0 + pair[0].1.len() <= pair[1].0), "said twice");
         for (at, bytes) in made.iter() {
@@ -129,9 +136,10 @@ impl Combine for Late {
         if bytes == 0 || start >= self.from.len() {
             return Ok(());
         }
-        let come = &mut self.state.lock().unwrap().0;
-        for piece in start / self.each..(start + bytes).div_ceil(self.each) {
-            if !std::mem::replace(&mut come[piece], true) {
+        let come = &mut self.state.lock().unwrap().come;
+        let pieces = start / self.each..(start + bytes).div_ceil(self.each);
+        for (piece, come) in come.iter_mut().enumerate().take(pieces.end).skip(pieces.start) {
+            if !std::mem::replace(come, true) {
                 let (at, end) = (piece * self.each, self.operand.len().min((piece + 1) * self.each));
                 // SAFETY: a part of the span, which has not been needed so far.
                 unsafe { self.from.ptr().add(at).copy_from_nonoverlapping(self.operand[at..].as_ptr(), end - at) };
@@ -144,7 +152,7 @@ impl Combine for Late {
         if bytes > 0 {
             // SAFETY: a part of the caller's result.
             let now = unsafe { std::slice::from_raw_parts(at, bytes) }.to_vec();
-            self.state.lock().unwrap().1.push((at.addr() - self.to.ptr().addr(), now));
+            self.state.lock().unwrap().made.push((at.addr() - self.to.ptr().addr(), now));
         }
     }
 

@@ -14,8 +14,8 @@ impl View<'_> {
         of(self.team(), self.is_blocking(), operation, reads.into())
     }
 
-    /// The way of so many bytes, in elements of `element` bytes where it is a reduction. For short ways, which
-    /// had better not have the facts in their memory.
+    /// The way of so many bytes, in elements of `element` bytes where it is a reduction. For short ways,
+    /// which had better not have the facts in their memory.
     #[inline(always)]
     pub(super) fn way(&self, operation: Operation, bytes: usize, element: usize, reads: usize) -> Way {
         way(self.team(), self.is_blocking(), operation, bytes, element, reads)
