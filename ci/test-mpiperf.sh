@@ -257,6 +257,20 @@ PYTHON
     if grep -q 'direct' "$scratch/out"; then bad "bare ways without reading memory: a direct one"; else good; fi
 fi
 
+# ---------------------------------------------------------------- the cold start: it starts jobs itself
+
+launch="$mpiexec ${open[*]} -n 2"
+try "$program" start barrier allreduce --jobs 2 --communicators 3 --launch "$launch" --json "$scratch/start.json"
+succeeds "start" '^job that does nothing  ' '^first barrier  ' '^first allreduce after dup  ' '^first allreduce after split  ' \
+    '^memory (RSS) .* MiB '
+try python3 -c "import json; rows = json.load(open('$scratch/start.json'))['start']
+assert all(r['min'] <= r['median'] <= r['max'] and r['min'] > 0 and r['jobs'] == 2 for r in rows if 'Finalize' not in r['measure']), rows"
+succeeds "start: its file"
+try "$program" start scan --launch "$launch"
+refuses "start of an operation that it does not time" "no operation 'scan'"
+try "$program" start barrier --launch "$scratch/nowhere"
+refuses "start of a launcher that is not there" "cannot be started"
+
 # ---------------------------------------------------------------- wrong usage
 
 job 2 run broadcast

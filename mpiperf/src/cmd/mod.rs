@@ -12,6 +12,7 @@ pub mod plot;
 pub mod run;
 pub mod selfcheck;
 pub mod session;
+pub mod start;
 pub mod values;
 
 use clap::{Parser, Subcommand};
@@ -42,6 +43,11 @@ enum Command {
     Plot(plot::Args),
     /// Measure memory, shared memory and descriptors by the number of communicators and ranks (under mpiexec)
     Memory(memory::Args),
+    /// Measure the cold start: MPI_Init, first calls, fresh communicators, memory (starts jobs itself)
+    Start(start::Args),
+    /// What `start` starts
+    #[command(hide = true)]
+    StartJob(start::JobArgs),
     /// Measure what this machine can do between two processes of one node: floors for a library's times
     /// (under mpiexec)
     Limits(limits::Args),
@@ -66,6 +72,8 @@ pub fn main() -> i32 {
         Command::Audit(args) => with_mpi(|comm| audit::run(&args, comm)),
         Command::Limits(args) => with_mpi(|comm| limits::run(&args, comm)),
         Command::Memory(args) => with_mpi(|comm| memory::run(&args, comm)),
+        Command::Start(args) => alone(|| start::run(&args)),
+        Command::StartJob(args) => start::run_job(&args),
         Command::Merge(args) => alone(|| merge::merge(&args)),
         Command::Repro(args) => alone(|| merge::repro(&args)),
         Command::Plot(args) => alone(|| plot::run(&args)),
