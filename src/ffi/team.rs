@@ -168,7 +168,7 @@ impl Maker {
 
     /// The team, for a blocking operation or another one; the first caller makes it, others wait for that.
     ///
-    /// The first blocking operation measures, if need be. In one that is not blocking, members come from step
+    /// The first blocking operation measures, where the parameter says so. In one that is not blocking, members come from step
     /// to step when their program calls MPI, and times would say little.
     pub async fn team(&self, comm: &Comm, blocking: bool) -> Result<Option<&Team>> {
         if self.made.get().is_none() && !self.begun.swap(true, Ordering::AcqRel) {
@@ -220,10 +220,12 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     }
     let members = Members { comm, ep, ranks, me };
     for attempt in 0..pool::attempts(shm) {
-        if let Some(Made { group, take_turns, yields, rotates, measured }) = handshake(&members, shm, attempt).await? {
-            let (cores, size) = (place.cores(), members.ranks.len());
+        if let Some(Made { group, take_turns, yields, rotates, times: known }) =
+            handshake(&members, shm, attempt).await?
+        {
+            let size = members.ranks.len();
             let among = place.nodes() > 1;
-            let cores = match take_turns || (cores > 0 && size > cores) {
+            let cores = match take_turns {
                 true => Cores::Shared,
                 false if among && yields => Cores::Lent,
                 false => Cores::Own,
@@ -247,7 +249,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
             if team.config().rotates {
                 copy::set_rotating();
             }
-            let missing = times::begin(&team, shm, cores, (way, measured));
+            let missing = times::begin(&team, shm, cores, (way, known));
             untimed.store(missing.map_or(0, |number| number + 1), Ordering::Release);
             return Ok(Some(team));
         }
@@ -283,8 +285,8 @@ struct Made {
     yields: bool,
     /// Whether slots may rotate.
     rotates: bool,
-    /// What the first member knows that knows anything.
-    measured: Option<Rates>,
+    /// The times that the first member knows that knows any.
+    times: Option<Rates>,
 }
 
 /// Whether this process yields when idle.
@@ -328,7 +330,7 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let mut report = [0; REPORT];
     report[0] = status;
     report[1..=ROOM_BYTES].copy_from_slice(&Room::own().encode());
-    report[1 + ROOM_BYTES..].copy_from_slice(&times::known());
+    report[1 + ROOM_BYTES..].copy_from_slice(&times::known(shm));
     let reports = allgather(members, phase + 2, report).await?;
     let agreed = reports.iter().fold(u8::MAX, |all, report| all & report[0]);
     let Some(draft) = draft else { return Ok(None) };
@@ -344,9 +346,9 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let yields = reports.iter().any(|report| report[0] & YIELDS != 0);
     // What is measured is used where each has a core only, and then they do.
     let rotates = agreed & ROTATES != 0 && members.ranks.len() <= ROTATING;
-    let measured =
+    let times =
         reports.iter().filter_map(|report| report.last_chunk()).find_map(|known| times::of(way, rotates, known));
-    Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, rotates, measured }))
+    Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, rotates, times }))
 }
 
 /// The ways of reading others' memory that the parameter allows here.

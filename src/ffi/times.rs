@@ -3,7 +3,7 @@
 
 use super::startup;
 use crate::endpoint::Result;
-use crate::params::Shm;
+use crate::params::{Shm, Times};
 use crate::shm::config::Cores;
 use crate::shm::rates::{self, RATES_BYTES, Rates, Terms, Thresholds};
 use crate::shm::reading::{WAYS, Way};
@@ -17,7 +17,7 @@ const KINDS: usize = 2 * WAYS;
 /// Bytes of what a process knows.
 pub const TIMES_BYTES: usize = KINDS * RATES_BYTES;
 
-/// What the first team of the process of each kind has measured.
+/// What the first team of the process of each kind has measured, where the parameter says so.
 static MEASURED: [OnceLock<Rates>; KINDS] = [const { OnceLock::new() }; KINDS];
 
 /// The number of a kind.
@@ -26,10 +26,18 @@ fn kind(way: Way, rotates: bool) -> Option<usize> {
 }
 
 /// What this process knows, for others.
-pub fn known() -> [u8; TIMES_BYTES] {
+pub fn known(shm: &Shm) -> [u8; TIMES_BYTES] {
     let mut bytes = [0; TIMES_BYTES];
-    for (known, measured) in bytes.chunks_exact_mut(RATES_BYTES).zip(&MEASURED) {
-        known.copy_from_slice(&measured.get().copied().unwrap_or_default().encode());
+    for way in [Way::Cma, Way::Smsc] {
+        for rotates in [false, true] {
+            let Some(number) = kind(way, rotates) else { continue };
+            let rates = match shm.times {
+                Times::Usual => rates::usual(way, rotates),
+                Times::Measured => MEASURED[number].get().copied(),
+                Times::Given(times) => Some(Rates::from(times)),
+            };
+            bytes[number * RATES_BYTES..][..RATES_BYTES].copy_from_slice(&rates.unwrap_or_default().encode());
+        }
     }
     bytes
 }
@@ -39,26 +47,27 @@ pub fn of(way: Way, rotates: bool, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
     Rates::decode(known[kind(way, rotates)? * RATES_BYTES..].first_chunk()?)
 }
 
-/// Tells the team from how many bytes on to read: what the parameter says, or what follows from what has been
-/// `measured` on this node for its `way`. The number of its kind, if nobody has measured it; the same for all
-/// members.
-pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, measured): (Way, Option<Rates>)) -> Option<usize> {
+/// Tells the team from how many bytes on to read: what the parameter says, or what follows from the times of
+/// its `way` that its first member [knows](known), so that all find the same. The number of its kind, if it is
+/// to be measured yet; the same for all members.
+pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, times): (Way, Option<Rates>)) -> Option<usize> {
     if let Some(bytes) = shm.zero_copy_min {
         team.set_thresholds(Thresholds::all(bytes).into());
         return None;
     }
     let number = kind(way, team.config().rotates)?;
-    let known = measured.filter(|_| cores == Cores::Own);
+    let known = times.filter(|_| cores == Cores::Own);
     let otherwise = match cores {
         Cores::Own => Thresholds::UNKNOWN.into(),
         Cores::Lent => Thresholds::LENT.into(),
         Cores::Shared => Thresholds::crowded(team.size(), rates::queues_win(way, cores, team.size())),
     };
     team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(terms(team, way))));
-    if let Some(rates) = known {
+    let measures = shm.times == Times::Measured && cores == Cores::Own;
+    if let Some(rates) = known.filter(|_| measures) {
         let _ = MEASURED[number].set(rates);
     }
-    (known.is_none() && cores == Cores::Own).then_some(number)
+    (measures && known.is_none()).then_some(number)
 }
 
 /// What a team's thresholds depend on.
@@ -73,7 +82,7 @@ pub async fn measure(team: &Team, number: usize) -> Result<()> {
         Some(rates) => {
             let _ = MEASURED[number].set(rates);
             if team.me() == 0 {
-                startup::remark(&format!("shared memory: times in ns for 16, 64 and 256 KiB: {rates:?}"));
+                startup::remark(&format!("shared memory: measured coll_rust_shm_times = {rates}"));
             }
             team.learn(rates.thresholds(terms(team, way)));
         }

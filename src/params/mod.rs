@@ -99,6 +99,18 @@ pub enum ZeroCopy {
     Off,
 }
 
+/// How long the ways of copying take on this kind of machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Times {
+    /// As usual for the kind of processor.
+    #[default]
+    Usual,
+    /// The first blocking operation measures.
+    Measured,
+    /// So long, in ns: of each way, 16, 64 and 256 KiB.
+    Given([[u32; 3]; 5]),
+}
+
 /// Shared memory within a node.
 #[derive(Clone, Debug)]
 pub struct Shm {
@@ -120,6 +132,8 @@ pub struct Shm {
     pub zero_copy: ZeroCopy,
     /// From so many bytes on they do; `None`: built-in.
     pub zero_copy_min: Option<usize>,
+    /// From which that follows.
+    pub times: Times,
 }
 
 impl Default for Shm {
@@ -134,6 +148,7 @@ impl Default for Shm {
             wait: Mode::Auto,
             zero_copy: ZeroCopy::Auto,
             zero_copy_min: None,
+            times: Times::Usual,
         }
     }
 }
@@ -197,6 +212,8 @@ pub struct Config {
     pub window: u8,
     /// Rooted operations between two that synchronise; 0: never.
     pub flow_limit: u32,
+    /// A communicator's first blocking calls, which go to the component below.
+    pub first_calls: u32,
     /// Bytes in a point-to-point message at most.
     pub max_message: usize,
     /// Largest tag to use; `None`: the largest that the point-to-point layer has.
@@ -244,6 +261,7 @@ impl Default for Config {
             neighbor_alltoallw: Spec::AUTO,
             window: 8,
             flow_limit: 64,
+            first_calls: 3,
             max_message: MAX_MESSAGE,
             max_tag: None,
             network_file: "auto".to_owned(),
@@ -321,7 +339,7 @@ pub fn documentation() -> String {
          `mpiexec --mca coll_rust_<name> <value>`, in the environment as `OMPI_MCA_coll_rust_<name>`, or as\n\
          `coll_rust_<name> = <value>` in a file for `mpiexec --mca mca_base_param_files <file>`. A value that is not understood stops the job with one\n\
          message; a name that does not exist is a warning. Sizes may have k, m or g after them; `ompi_info` shows `unset` for auto. All ranks of a job must have the same\n\
-         values; the first collective checks that.\n\n| parameter | default | what it does | accepted |\n|---|---|---|---|\n",
+         values; the first collective that the component does itself checks that.\n\n| parameter | default | what it does | accepted |\n|---|---|---|---|\n",
     );
     for p in TABLE {
         let default = if p.default.is_empty() { "(empty)" } else { p.default };

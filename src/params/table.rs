@@ -2,7 +2,7 @@
 //! in which they are printed.
 
 use super::Config;
-use super::values::{Kind, backing, boolean, integer, op_levels, report, size, stores, wait, within, zero_copy};
+use super::values::{Kind, backing, boolean, integer, op_levels, report, size, stores, times, wait, within, zero_copy};
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
 use crate::select::{
@@ -288,6 +288,20 @@ pub const TABLE: &[Param] = &[
         set: |c, t| integer(t, 0, 1_000_000).map(|v| c.flow_limit = v as u32),
     },
     Param {
+        name: "first_calls",
+        was: &[],
+        kind: Kind::Int { auto: false },
+        default: "3",
+        help: "So many of a communicator's first blocking calls go to the component below: to make shared memory \
+               for them would take longer.",
+        details: "Not those along edges, nor Reduce_scatter, nor operations whose algorithm or levels are set, and \
+               none at all with coll_rust_reproducible or coll_rust_show = decisions. 0: every call is the \
+               component's own from the first one on.",
+        level: 5,
+        accepted: || "a whole number from 0 to 1000000".to_owned(),
+        set: |c, t| integer(t, 0, 1_000_000).map(|v| c.first_calls = v as u32),
+    },
+    Param {
         name: "network_file",
         was: &[],
         kind: Kind::Text,
@@ -419,11 +433,11 @@ pub const TABLE: &[Param] = &[
         default: "auto",
         help: "Messages of so many bytes (blocks, in operations that have them) are read from the other's \
                memory.",
-        details: "auto: for each operation as measured by the first blocking operation on the first communicator \
-               of the process that can (with cma, between two processes on one node whose slots go round \
-               (coll_rust_shm_fragments), not from 1m on in a blocking Alltoall, unless shm_stores is cached); \
-               before that, 16k in Scatter, 64k in Alltoall, and never elsewhere; where n processes of a \
-               communicator take turns on fewer cores, in Scatter the smaller of 16m / n² and (blocking) 2m / \
+        details: "auto: for each operation as follows from shm_times (with cma, between two processes on one node \
+               whose slots go round (coll_rust_shm_fragments), not from 1m on in a blocking Alltoall, unless \
+               shm_stores is cached); where there are no times, 16k in Scatter, 64k in Alltoall, and never \
+               elsewhere; where n processes of a communicator take turns on fewer cores, in Scatter the smaller \
+               of 16m / n² and (blocking) 2m / \
                n, and 4m / n² in Alltoall (and Neighbor_alltoall), at least 128k, and never elsewhere; with cma \
                on processors of AMD's, and up to 8 processes, never in Alltoall there (unless shm_stores is \
                cached), nor in a blocking Scatter while stores go past the caches, or from 3m of all blocks \
@@ -431,6 +445,25 @@ pub const TABLE: &[Param] = &[
         level: 5,
         accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
         set: |c, t| size(t).map(|v| c.shm.zero_copy_min = v),
+    },
+    Param {
+        name: "shm_times",
+        was: &[],
+        kind: Kind::Text,
+        default: "auto",
+        help: "How long the ways of copying take between two cores of the node, from which shm_zero_copy_min = \
+               auto follows.",
+        details: "auto: as usual for processors of the kind. measure: the first blocking operation on the first \
+               communicator of a process measures them, which takes some milliseconds; with coll_rust_verbose = 2 \
+               it says them, as this parameter takes them: a site can measure once, and give them in \
+               openmpi-mca-params.conf. Otherwise nanoseconds for 16, 64 and 256 KiB of a broadcast between two \
+               processes through the queue, through the queue and the caches, read, shared between both, and of a \
+               copy within a process.",
+        level: 6,
+        accepted: || {
+            "auto, measure, or five times three times, such as 2100/6200/15000,2100/6200/15000,3600/9200/22000,1500/5000/12000,500/1600/6500".to_owned()
+        },
+        set: |c, t| times(t).map(|v| c.shm.times = v),
     },
     Param {
         name: "reproducible",

@@ -137,6 +137,24 @@ fn a_wrong_value_is_told_with_its_place() {
     assert!(error.starts_with("coll_rust_window = \"12abc\" (in f.conf, line 3): not a whole number"), "{error}");
 }
 
+/// Times are taken whole, or what is wrong with them is named by its place.
+#[test]
+fn times_of_ways() {
+    let times = |text| with("shm_times", text).map(|config| config.shm.times);
+    assert_eq!((times("auto"), times("measure")), (Ok(Times::Usual), Ok(Times::Measured)));
+    let given = Times::Given([[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12], [13, 14, 15]]);
+    assert_eq!(times("1/2/3,4/5/6,7/8/9, 10/11/12 ,13/14/15"), Ok(given));
+    for (wrong, why) in [
+        ("", "1 ways instead of 5"),
+        ("1/2/3,4/5/6", "2 ways instead of 5"),
+        ("1/2/3,4/5/6,7/8,1/2/3,1/2/3", "way 3 (\"7/8\") has 2 times instead of 3"),
+        ("1/2/3,4/5/6,7/8/9,1/0/3,1/2/3", "\"0\" of way 4"),
+        ("1/2/3,4/5/6,7/8/9,1/2/3,1/2/x", "\"x\" of way 5"),
+    ] {
+        assert!(times(wrong).is_err_and(|error| error.contains(why)), "{wrong}");
+    }
+}
+
 #[test]
 fn reports() {
     let report = |text| with("report", text).map(|config| config.report);

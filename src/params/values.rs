@@ -1,6 +1,6 @@
 //! What values may look like.
 
-use super::{Report, ShmBacking, ZeroCopy};
+use super::{Report, ShmBacking, Times, ZeroCopy};
 use crate::sync::cache::Stores;
 use crate::sync::wait::Mode;
 use crate::topo::LevelSpec;
@@ -128,6 +128,36 @@ pub(super) fn stores(text: &str) -> Result<Stores, String> {
 
 pub(super) fn wait(text: &str) -> Result<Mode, String> {
     text.trim().parse().map_err(|_| "no way of waiting".to_owned())
+}
+
+/// `auto`, `measure`, or five times three numbers, such as `1/2/3,4/5/6,7/8/9,10/11/12,13/14/15`. What is wrong
+/// is named by its place.
+pub(super) fn times(text: &str) -> Result<Times, String> {
+    match text.trim() {
+        "auto" => return Ok(Times::Usual),
+        "measure" => return Ok(Times::Measured),
+        _ => {}
+    }
+    let mut times = [[0; 3]; 5];
+    let ways: Vec<&str> = text.trim().split(',').collect();
+    if ways.len() != times.len() {
+        return Err(format!("{} ways instead of 5", ways.len()));
+    }
+    for ((number, way), to) in (1..).zip(ways).zip(&mut times) {
+        let sizes: Vec<&str> = way.split('/').collect();
+        if sizes.len() != to.len() {
+            return Err(format!("way {number} (\"{way}\") has {} times instead of 3", sizes.len()));
+        }
+        for (size, to) in sizes.iter().zip(to) {
+            *to = size
+                .trim()
+                .parse()
+                .ok()
+                .filter(|&time| time > 0)
+                .ok_or_else(|| format!("\"{size}\" of way {number} is no whole number of nanoseconds above 0"))?;
+        }
+    }
+    Ok(Times::Given(times))
 }
 
 pub(super) fn zero_copy(text: &str) -> Result<ZeroCopy, String> {

@@ -4,12 +4,16 @@
 //! Which is faster depends on the machine: process_vm_readv pays for a system call and for every page, but
 //! moves data once; through a queue they move twice, but both sides work at the same time, and caches hand
 //! lines over without the kernel. Where one side would wait, both can copy between their private memories. On
-//! one machine the queue wins at every size, on another it loses from 32 KiB on. So the first team of a
-//! process measures the ways with broadcasts, in its first blocking operation, and later teams reuse that.
+//! one machine the queue wins at every size, on another it loses from 32 KiB on. So thresholds follow from
+//! times: those that are [usual] for this kind of processor, or those that a site has measured once. Where the
+//! parameter says so, the first team of a process measures the ways with broadcasts, in its first blocking
+//! operation, and later teams reuse that.
 
 mod thresholds;
+mod usual;
 
 pub use thresholds::{ByMode, Reads, Thresholds, queues_win};
+pub use usual::usual;
 
 use crate::endpoint::{Result, Span};
 use crate::shm::config::Config;
@@ -19,6 +23,7 @@ use crate::shm::op;
 use crate::shm::policy::{Writer, share_among};
 use crate::shm::reading::Way;
 use crate::shm::team::Team;
+use std::fmt;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -87,6 +92,22 @@ pub struct Terms {
     pub stores: bool,
     /// [Slots do](Config::rotates).
     pub rotates: bool,
+}
+
+impl From<[Times; WAYS]> for Rates {
+    fn from([queue, cached, fetch, divided, copy]: [Times; WAYS]) -> Rates {
+        Rates { queue, cached, fetch, divided, copy }
+    }
+}
+
+impl fmt::Display for Rates {
+    /// As the parameter has them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, [a, b, c]) in [self.queue, self.cached, self.fetch, self.divided, self.copy].iter().enumerate() {
+            write!(f, "{}{a}/{b}/{c}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
 }
 
 impl Rates {
@@ -239,10 +260,12 @@ mod tests {
 
     #[test]
     fn rates_travel_as_bytes() {
-        let (queue, cached, fetch) = ([1, 70_000, 2], [11, 12, 13], [3, 4, 5]);
-        let rates = Rates { queue, cached, fetch, divided: [6, 7, 8], copy: [u32::MAX, 9, 10] };
+        let (queue, fetch) = ([1, 70_000, 2], [3, 4, 5]);
+        let rates = Rates { queue, cached: [11, 12, 13], fetch, divided: [6, 7, 8], copy: [u32::MAX, 9, 10] };
         assert_eq!(Rates::decode(&rates.encode()), Some(rates));
         assert_eq!(Rates::decode(&Rates::default().encode()), None);
+        assert_eq!(rates.to_string(), "1/70000/2,11/12/13,3/4/5,6/7/8,4294967295/9/10");
+        assert_eq!(Rates::from([queue, [11, 12, 13], fetch, [6, 7, 8], [u32::MAX, 9, 10]]), rates);
     }
 
     /// Of processes that read by system calls.

@@ -239,9 +239,9 @@ mod tests {
     const CHOSEN: &str = "\nGains are times relative to Open MPI's coll/tuned, unless they say otherwise; where they \
         come from, [measurements.md](measurements.md) and [findings.md](findings.md) say.\n\n\
         ## What is chosen\n\n\
-        With built-in sizes, before anything is measured, and with memory that others can read and write. Where \
-        members have a core each, the first blocking operation measures from how many bytes on reading pays \
-        (coll_rust_shm_zero_copy_min). A column for members that take turns holds for calls of up to eight members \
+        With built-in sizes, where no times are known, and with memory that others can read and write. Where \
+        members have a core each, it follows from times from how many bytes on reading pays \
+        (coll_rust_shm_times, coll_rust_shm_zero_copy_min). A column for members that take turns holds for calls of up to eight members \
         where writes cannot go past the caches; where they can, nothing is read in an Alltoall.\n";
 
     fn documentation() -> String {
