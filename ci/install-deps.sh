@@ -7,6 +7,7 @@ packages=(
     openmpi-bin libopenmpi-dev libhwloc-dev     # Open MPI with its internal headers
     gcc libc6-dev make pkg-config libclang-dev  # the C shim; bindgen
     autoconf automake libtool                   # configure and make install
+    strace                                      # what the component opens: ci/test-mpi.sh
     iproute2 ethtool procps util-linux          # several nodes on one machine: ci/test-nodes.sh
     python3 python3-dev python3-venv            # ci/test-mpi4py.sh
     mpich libmpich-dev                          # mpiperf with another MPI library: ci/test-mpiperf.sh

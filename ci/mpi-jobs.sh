@@ -30,6 +30,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mpicc=${MPICC:-mpicc}
 mpiexec=${MPIEXEC:-mpiexec}
+# Every call of these jobs is to be the component's own, from the first one on.
+export OMPI_MCA_coll_rust_first_calls=0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # ---------------------------------------------------------------- build

@@ -38,6 +38,8 @@ mpicc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -mcx16 -Wall -Wextra -Wer
 for source in tests/mpi/sizes.c tests/accelerator/device.c tests/accelerator/count.c; do
     mpicc -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$(basename "$source" .c)" "$source" -lm -lpthread || exit 1
 done
+# Every call of these jobs is to be the component's own, from the first one on.
+export OMPI_MCA_coll_rust_first_calls=0
 export OMPI_MCA_opal_mca_base_component_path=$scratch:$OMPI_MCA_opal_mca_base_component_path
 
 passed=0 failed=0

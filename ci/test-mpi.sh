@@ -106,11 +106,23 @@ done
 # What is learned in the first blocking operation counts from there on.
 for np in 2 3; do
     before=$number
-    job real $np allgather "verbose=2" 100 learn
-    says "$before" 'shared memory: times in ns|which take turns on fewer'
+    job real $np allgather "verbose=2 shm_times=measure" 100 learn
+    says "$before" 'shared memory: measured coll_rust_shm_times|which take turns on fewer'
     before=$number
-    job real $np allgather "verbose=2" 100 learn --never
-    says_not "$before" 'shared memory: times in ns'
+    job real $np allgather "verbose=2 shm_times=measure" 100 learn --never
+    says_not "$before" 'shared memory: measured coll_rust_shm_times'
+done
+
+# A communicator's first blocking calls, which go to the component below.
+for np in 2 3 5; do
+    before=$number
+    job real $np allreduce "first_calls=3" 60 first --count
+    says "$before" ': allreduce handled=[1-9][0-9]* passed=[123] '
+    before=$number
+    job real $np allreduce "first_calls=3 reproducible=1" 60 first --count
+    says_not "$before" ' passed=[1-9]'
+    job real $np - "first_calls=3" 100 first
+    job real $np - "first_calls=9 shm_node_limit=0" 100 first
 done
 
 # Shared memory in small pieces, read from the other process, in another place, waited for in every way; and
@@ -314,6 +326,31 @@ if [ $full = 1 ]; then
     for seed in 11 12 13; do
         job synthetic/socket 8 $all "" 900 matrix --quick --seed $seed
     done
+fi
+
+# What opening the component, and leaving it alone, reads and maps: what the job does without it.
+if [ $stock = 0 ] && command -v strace >/dev/null; then
+    # Files under /sys and /proc that two ranks open, shared memory that they map, descriptors that they make.
+    touched() {
+        rm -rf "$scratch/traces"
+        mkdir "$scratch/traces"
+        timeout -k 5 60 "$mpiexec" --mca btl "$btl" --oversubscribe --mca mpi_yield_when_idle 1 "$@" -n 2 \
+            strace -ff -qq -e trace=open,openat,mmap,memfd_create -o "$scratch/traces/rank" "$scratch/hello" >/dev/null 2>&1 </dev/null
+        cat "$scratch"/traces/* | grep -v ' = -1 ' | grep -cE '"/(sys|proc)/|MAP_SHARED|memfd_create'
+    }
+    without=$(touched --mca coll ^rust)
+    for settings in "coll_rust_priority -1" "coll_rust_priority 45"; do
+        # shellcheck disable=SC2086 # a name and a value
+        with=$(touched --mca $settings)
+        if [ "$without" -gt 0 ] && [ "$with" = "$without" ]; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "FAILED  with $settings, two ranks that call no collective open and map $with times, without the component $without times"
+        fi
+    done
+elif [ $stock = 0 ]; then
+    echo "what opening the component reads: left out (there is no strace)"
 fi
 
 echo "$passed passed, $failed failed"

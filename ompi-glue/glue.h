@@ -274,12 +274,6 @@ void cr_local(uint32_t *number, uint32_t *count);
  * itself where it is told of more processes than cores). */
 int cr_yields(void);
 
-/* Shape of this node, from the hwloc topology that Open MPI has loaded. */
-enum cr_hw { CR_HW_L2 = 0, CR_HW_L3 = 1, CR_HW_NUMA = 2, CR_HW_SOCKET = 3 };
-/* modules: how many objects of that kind the node has; cores: the most physical cores that one of them holds.
- * Both 0 where hwloc knows none. 0, or an MPI error code. */
-int cr_hw_level(int level, int *modules, int *cores);
-
 /* Point-to-point over the selected PML, in the collective context. dtype NULL: bytes. tag is negative.
  * 0, or an MPI error code. The send's *request is NULL where the send was complete at once. */
 int cr_isend(struct ompi_communicator_t *comm, const void *buf, size_t count, struct ompi_datatype_t *dtype,

@@ -195,65 +195,6 @@ int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *loc
     return rc;
 }
 
-/* hwloc_get_nbobjs_by_depth says 0 for the depths that stand for "none" and "several". */
-static int hw_depth(int level)
-{
-    switch (level) {
-    case CR_HW_L2:
-        return hwloc_get_cache_type_depth(opal_hwloc_topology, 2, HWLOC_OBJ_CACHE_UNIFIED);
-    case CR_HW_L3:
-        return hwloc_get_cache_type_depth(opal_hwloc_topology, 3, HWLOC_OBJ_CACHE_UNIFIED);
-    case CR_HW_NUMA:
-        return hwloc_get_type_depth(opal_hwloc_topology, HWLOC_OBJ_NUMANODE);
-    case CR_HW_SOCKET:
-        return hwloc_get_type_depth(opal_hwloc_topology, HWLOC_OBJ_PACKAGE);
-    default:
-        return HWLOC_TYPE_DEPTH_UNKNOWN;
-    }
-}
-
-static int hw_cores(hwloc_const_cpuset_t set)
-{
-    const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(opal_hwloc_topology, set, HWLOC_OBJ_CORE);
-    return cores > 0 ? cores : hwloc_get_nbobjs_inside_cpuset_by_type(opal_hwloc_topology, set, HWLOC_OBJ_PU);
-}
-
-/* True where an object before this one has the same processors: a second kind of memory of the same NUMA
- * domain. */
-static int hw_repeated(int depth, unsigned index, hwloc_const_cpuset_t set)
-{
-    for (unsigned i = 0; i < index; ++i) {
-        const hwloc_obj_t before = hwloc_get_obj_by_depth(opal_hwloc_topology, depth, i);
-        if (NULL != before->cpuset && hwloc_bitmap_isequal(before->cpuset, set)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-int cr_hw_level(int level, int *modules, int *cores)
-{
-    *modules = 0;
-    *cores = 0;
-    if (OPAL_SUCCESS != opal_hwloc_base_get_topology() || NULL == opal_hwloc_topology) {
-        return MPI_ERR_INTERN;
-    }
-    const int depth = hw_depth(level);
-    const unsigned count = hwloc_get_nbobjs_by_depth(opal_hwloc_topology, depth);
-    for (unsigned i = 0; i < count; ++i) {
-        const hwloc_obj_t object = hwloc_get_obj_by_depth(opal_hwloc_topology, depth, i);
-        /* Memory without processors is no module. */
-        if (NULL == object->cpuset || hwloc_bitmap_iszero(object->cpuset)
-            || (CR_HW_NUMA == level && hw_repeated(depth, i, object->cpuset))) {
-            continue;
-        }
-        const int inside = hw_cores(object->cpuset);
-        *modules += 1;
-        *cores = inside > *cores ? inside : *cores;
-    }
-    return MPI_SUCCESS;
-}
-
 /* ---------------------------------------------------------------- point-to-point and progress */
 
 int cr_isend(struct ompi_communicator_t *comm, const void *buf, size_t count, struct ompi_datatype_t *dtype,

@@ -8,7 +8,7 @@ use std::hint::black_box;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Number of what processes say to each other, in messages and in shared memory: to be raised with any
 /// change.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// The build, in hexadecimal digits: another one for other sources, or another compiler (see `build.rs`).
 pub const BUILD_TEXT: &str = env!("COLL_RUST_BUILD");
 /// Bytes of [`build`].

@@ -4,7 +4,7 @@ use super::comm::Comm;
 use super::data::{Datatype, Layout, Side};
 use super::device::Staging;
 use super::glue::{self, CR_ERR_ARG, CR_ERR_INTERN, CR_ERR_OP, cr_call, cr_side, ompi_datatype_t, ompi_op_t};
-use super::kind::Kind;
+use super::kind::{Kind, Mode};
 use super::neighbor::{self, Neighborhood};
 use super::startup;
 use crate::endpoint::{Rank, Span};
@@ -59,16 +59,9 @@ impl Call {
         let is_root = root == comm.rank();
         let ranks = comm.size() as usize;
         let around = if kind.is_neighbor() { comm.neighborhood() } else { None };
-        let (outgoing, incoming) = around.map_or((ranks, ranks), Neighborhood::degrees);
-        // Without any neighbour there are no arrays, and no datatype that counts.
-        let given = |side: &cr_side, blocks: usize| side.in_place == 0 && (blocks > 0 || side.count > 0);
-        let significant = kind.receives(is_root) && given(&call.recv, incoming);
-        // SAFETY: significant, so live by the caller's promise.
-        let receive = significant.then(|| unsafe { Side::new(&call.recv, incoming, None) });
-        let significant = kind.sends(is_root) && given(&call.send, outgoing);
-        let known = receive.as_ref().map(Side::dtype);
-        // SAFETY: as above.
-        let send = significant.then(|| unsafe { Side::new(&call.send, outgoing, known) });
+        let degrees = around.map_or((ranks, ranks), Neighborhood::degrees);
+        // SAFETY: by the caller's promise.
+        let (receive, send) = unsafe { sides(kind, is_root, degrees, call) };
         let mut op = glue::cr_op_info::default();
         if !call.op.is_null() {
             let dtype = receive.as_ref().or(send.as_ref()).map_or(ptr::null_mut(), |side| side.dtype().handle);
@@ -216,6 +209,29 @@ impl Call {
     }
 }
 
+/// The significant sides of a call of so many outgoing and incoming blocks: what is received, what is sent.
+///
+/// # Safety
+/// As for [`Call::new`].
+#[inline(always)]
+unsafe fn sides(
+    kind: Kind,
+    is_root: bool,
+    (outgoing, incoming): (usize, usize),
+    call: &cr_call,
+) -> (Option<Side>, Option<Side>) {
+    // Without any neighbour there are no arrays, and no datatype that counts.
+    let given = |side: &cr_side, blocks: usize| side.in_place == 0 && (blocks > 0 || side.count > 0);
+    let significant = kind.receives(is_root) && given(&call.recv, incoming);
+    // SAFETY: significant, so live by the caller's promise.
+    let receive = significant.then(|| unsafe { Side::new(&call.recv, incoming, None) });
+    let significant = kind.sends(is_root) && given(&call.send, outgoing);
+    let known = receive.as_ref().map(Side::dtype);
+    // SAFETY: as above.
+    let send = significant.then(|| unsafe { Side::new(&call.send, outgoing, known) });
+    (receive, send)
+}
+
 /// What all ranks know of a call's data on so many ranks, or between neighbours `around`; the first of
 /// `sides` that is there describes them best.
 fn given_by(
@@ -240,10 +256,33 @@ fn given_by(
     Given { block, bytes, commutative }
 }
 
-/// Whether the parameters leave an operation to the component below, or it is one along edges that there are
-/// none of. The same on all ranks.
-pub fn is_below(comm: &Comm, kind: Kind) -> bool {
-    comm.config().algorithm(kind).below() || (kind.is_neighbor() && comm.neighborhood().is_none())
+/// The operation of a call that goes to the component below: the parameters leave it to that, there are no edges
+/// to go along, or it is one of the communicator's [first](Comm::has_first_calls). The same on all ranks.
+///
+/// # Safety
+/// As for [`Call::new`].
+pub unsafe fn goes_below(comm: &Comm, call: &cr_call, mode: Mode) -> Result<Option<Kind>, i32> {
+    let kind = Kind::from_number(call.kind).ok_or(CR_ERR_INTERN as i32)?;
+    // SAFETY: by the caller's promise.
+    if mode == Mode::Blocking && comm.has_first_calls(kind) && !unsafe { has_nothing(comm, kind, call) } {
+        comm.take_first_call();
+        return Ok(Some(kind));
+    }
+    comm.find_sharing()?;
+    let below = comm.config().algorithm(kind).below() || (kind.is_neighbor() && comm.neighborhood().is_none());
+    Ok(below.then_some(kind))
+}
+
+/// Whether a call, which is not one along edges, [is empty](Call::is_empty): not all ranks make it then, so
+/// that it must not count.
+///
+/// # Safety
+/// As for [`Call::new`].
+unsafe fn has_nothing(comm: &Comm, kind: Kind, call: &cr_call) -> bool {
+    let (is_root, ranks) = (call.root == comm.rank() as i32, comm.size() as usize);
+    // SAFETY: by the caller's promise.
+    let (receive, send) = unsafe { sides(kind, is_root, (ranks, ranks), call) };
+    given_by(kind, [&receive, &send], ranks, None, false).bytes == Some(0)
 }
 
 /// Objects of the user that a request keeps alive.

@@ -53,6 +53,8 @@ pub struct Comm {
     sharing: OnceLock<Sharing>,
     /// How those work together.
     pub trees: shared::Trees,
+    /// Blocking calls that are still to go to the component below.
+    first_calls: AtomicU32,
 }
 
 // SAFETY: the handle is Open MPI's communicator, which any thread may use; the rest is Sync by itself.
@@ -82,6 +84,11 @@ impl Comm {
             team: Maker::default(),
             sharing: OnceLock::new(),
             trees: shared::Trees::default(),
+            // What is to be shown, or to be the same wherever it runs, is ours from the first call on.
+            first_calls: AtomicU32::new(match config.reproducible || config.show.decisions {
+                true => 0,
+                false => config.first_calls,
+            }),
             quick: AtomicU32::new(0),
             ready: AtomicPtr::default(),
         }
@@ -158,8 +165,31 @@ impl Comm {
         Ok(*self.sharing.get_or_init(|| found))
     }
 
+    /// Whether a blocking call of the operation may be among the first on the communicator, which go to the
+    /// component below: to make a team takes longer than a few calls gain. Those are that all ranks make in
+    /// the same order: nonblocking ones are not, since Open MPI makes some itself, nor those along edges, nor
+    /// what the parameters say something about. (Open MPI has nobody to stage a Reduce_scatter of a device's
+    /// memory.)
+    pub fn has_first_calls(&self, kind: Kind) -> bool {
+        let setting = self.config.algorithm(kind);
+        self.first_calls.load(Ordering::Relaxed) > 0
+            && !(kind.is_neighbor() || kind == Kind::ReduceScatter)
+            && !(setting.names_shm() || setting.names_algorithm() || setting.below())
+            && self.levels(kind).is_auto()
+    }
+
+    /// One of those is made.
+    pub fn take_first_call(&self) {
+        let left = self.first_calls.load(Ordering::Relaxed);
+        self.first_calls.store(left.saturating_sub(1), Ordering::Relaxed);
+    }
+
     /// The team is settled: calls on plain data need not ask any more.
     pub fn open_quickly(&self) {
+        // Another operation may have made the team sooner, here and not yet elsewhere.
+        if self.first_calls.load(Ordering::Relaxed) > 0 {
+            return;
+        }
         // What is to be shown is seen on the way of all calls.
         if self.quick.load(Ordering::Relaxed) == 0 && !self.config.show.decisions {
             let wanted = |kind| {
@@ -268,13 +298,11 @@ impl Comm {
         network::warn(&names, &nodes, network.as_deref());
         let uppers = network.map_or_else(Vec::new, |network| network.uppers(&nodes));
         let me = self.rank as usize;
-        let local: Vec<_> = (0..self.size)
-            .zip(&places)
-            .filter(|(rank, _)| hosts[*rank as usize] == hosts[me])
-            .map(|(rank, place)| (rank, place.locality))
-            .collect();
+        let here = || (0..self.size).zip(&places).filter(|(rank, _)| hosts[*rank as usize] == hosts[me]);
+        let local: Vec<_> = here().map(|(rank, place)| (rank, place.locality)).collect();
         let first = local.first().map_or(self.rank, |(rank, _)| *rank);
-        let hardware = placement::hardware_seen_by(&names[first as usize])
+        let around: Vec<_> = here().map(|(_, place)| *place).collect();
+        let hardware = placement::hardware(&names[first as usize], &around)
             .map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code })?;
         Ok(Placement::new(self.rank, hosts, uppers, local, hardware))
     }

@@ -7,7 +7,7 @@
 //! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
 
 use super::apart::{in_place, small};
-use super::call::{Call, is_below};
+use super::call::{Call, goes_below};
 use super::comm::Comm;
 use super::counters;
 use super::device::Device;
@@ -250,10 +250,8 @@ type Accepted = std::result::Result<Call, i32>;
 /// As for [`Call::new`].
 #[inline(always)]
 pub(super) unsafe fn accept(comm: &Comm, call: &cr_call, device: Device, mode: Mode) -> Accepted {
-    comm.find_sharing()?;
-    if let Some(kind) = Kind::from_number(call.kind)
-        && is_below(comm, kind)
-    {
+    // SAFETY: by the caller's promise.
+    if let Some(kind) = unsafe { goes_below(comm, call, mode) }? {
         counters::passed(kind, mode);
         return Err(PASS);
     }

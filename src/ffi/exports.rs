@@ -10,11 +10,10 @@ use super::guard::{guard, guard_or};
 use super::kind::Kind;
 use super::shared::quick::At;
 use super::{
-    blocking, counters, decisions, engine, messages, network, persistent, placement, settings, startup, summary,
-    version,
+    blocking, counters, decisions, engine, messages, network, persistent, settings, startup, summary, version,
 };
 use crate::params::Topic;
-use crate::topo::{Locality, show};
+use crate::topo::{Hardware, Locality, show};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
@@ -170,6 +169,8 @@ fn introduce(comm: &Comm) {
             }) as u32
         })
         .collect();
+    let places = hosts.iter().zip(&cards);
+    let hw = Hardware::seen(places.map(|(&host, (_, text))| (host, Locality::parse(text), Locality::core(text))));
     let localities: Vec<Locality> = cards.iter().map(|(_, locality)| Locality::parse(locality)).collect();
     // What is wrong with it has been said.
     let network = network::of(&processes, &hosts, &names).ok().flatten();
@@ -179,7 +180,7 @@ fn introduce(comm: &Comm) {
         localities: &localities,
         network: network.as_deref(),
         spec: &config.levels,
-        hw: *placement::hardware(),
+        hw,
         ordered: false,
     };
     if config.show.hierarchy {

@@ -6,12 +6,13 @@
 use super::glue::{self, cr_proc};
 use super::startup;
 use crate::endpoint::Rank;
-use crate::topo::{Hardware, Locality, Modules};
-use std::collections::HashMap;
+use crate::sync::cores;
+use crate::topo::{Hardware, Locality};
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_char};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Lines of a card before the parameters: host, locality, shape of the node.
+/// Lines of a card before the parameters: host, locality, processors that the process may run on.
 pub const CARD_LINES: usize = 3;
 
 /// Where one process sits.
@@ -21,13 +22,15 @@ pub struct Place {
     pub host: u32,
     /// Modules that it is bound to; all `None` for processes of other nodes.
     pub locality: Locality,
+    /// The physical core that it is bound to: only to one.
+    pub core: Option<u32>,
 }
 
 #[derive(Default)]
 struct Known {
     places: HashMap<(u32, u32), Place>,
-    /// As other processes see their nodes.
-    hardware: HashMap<(u32, u32), Hardware>,
+    /// That other processes may run on.
+    processors: HashMap<(u32, u32), u32>,
     hosts: Vec<String>,
     numbers: HashMap<String, u32>,
 }
@@ -78,7 +81,7 @@ fn ask(name: &cr_proc) -> Result<(String, String), i32> {
 /// place this process, and [`places`] says so.
 pub fn own_card() -> String {
     let (host, locality) = ask(&own_name()).unwrap_or_default();
-    let shape = hardware().to_numbers().map(|n| n.to_string()).join(" ");
+    let shape = cores::processors();
     format!("{host}\n{locality}\n{shape}\n")
 }
 
@@ -121,7 +124,7 @@ pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
             if place.is_none() {
                 missing.push(i);
             }
-            places.push(place.unwrap_or(Place { host: 0, locality: Locality::default() }));
+            places.push(place.unwrap_or(Place { host: 0, locality: Locality::default(), core: None }));
         }
     }
     // The lock is not held while the runtime is asked: that may take time, and may run progress.
@@ -130,7 +133,8 @@ pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
         let (host, locality) = look_up(name, own.job)?;
         let mut guard = known();
         let known = guard.get_or_insert_default();
-        let place = Place { host: known.number(&host), locality: Locality::parse(&locality) };
+        let core = Locality::core(&locality);
+        let place = Place { host: known.number(&host), locality: Locality::parse(&locality), core };
         known.places.insert((name.job, name.rank), place);
         places[i] = place;
     }
@@ -142,47 +146,31 @@ fn host_name(number: u32) -> String {
     known().as_ref().and_then(|k| k.hosts.get(number as usize).cloned()).unwrap_or_default()
 }
 
-/// The shape of the node of process `name`, as that process sees it. Processes of one node may see it
-/// differently (each in a cgroup of its own): what a communicator does is decided by what its lowest rank
-/// there sees.
-pub fn hardware_seen_by(name: &cr_proc) -> Result<Hardware, i32> {
+/// The shape of a node, from the places of a communicator's processes on it, in the order of their ranks.
+/// Processes of one node may run on other processors each (in a cgroup of its own): what a communicator does is
+/// decided by what its lowest rank there, `first`, may run on, and others that are placed like it.
+pub fn hardware(first: &cr_proc, places: &[Place]) -> Result<Hardware, i32> {
+    let hardware = Hardware::seen(places.iter().map(|place| (place.host, place.locality, place.core)));
+    let bindings: HashSet<_> = places.iter().map(|place| (place.locality, place.core)).collect();
+    let processors = processors_of(first)?.saturating_mul(bindings.len() as u32);
+    Ok(Hardware { processors, ..hardware })
+}
+
+/// Processors that a process may run on; 0 where it does not tell.
+fn processors_of(name: &cr_proc) -> Result<u32, i32> {
     let own = own_name();
     let key = (name.job, name.rank);
     if key == (own.job, own.rank) {
-        return Ok(*hardware());
+        return Ok(cores::processors());
     }
-    if let Some(hardware) = known().as_ref().and_then(|k| k.hardware.get(&key).copied()) {
-        return Ok(hardware);
+    if let Some(&processors) = known().as_ref().and_then(|k| k.processors.get(&key)) {
+        return Ok(processors);
     }
     let card = startup::card(name)?;
-    let numbers = card.lines().nth(CARD_LINES - 1).unwrap_or_default();
-    let mut parsed = [0; 8];
-    for (slot, number) in parsed.iter_mut().zip(numbers.split(' ')) {
-        *slot = number.parse().unwrap_or(0);
-    }
-    let hardware = Hardware::from_numbers(parsed);
-    known().get_or_insert_default().hardware.insert(key, hardware);
-    Ok(hardware)
-}
-
-/// The shape of this node, as this process sees it.
-pub fn hardware() -> &'static Hardware {
-    static HARDWARE: OnceLock<Hardware> = OnceLock::new();
-    HARDWARE.get_or_init(|| Hardware {
-        l2: modules(glue::CR_HW_L2),
-        l3: modules(glue::CR_HW_L3),
-        numa: modules(glue::CR_HW_NUMA),
-        socket: modules(glue::CR_HW_SOCKET),
-    })
-}
-
-fn modules(level: glue::cr_hw) -> Modules {
-    let (mut modules, mut cores) = (0, 0);
-    // SAFETY: fills in ours.
-    match unsafe { glue::cr_hw_level(level as i32, &mut modules, &mut cores) } {
-        0 => Modules { modules: modules.max(0) as u32, cores: cores.max(0) as u32 },
-        _ => Modules::default(),
-    }
+    let number = card.lines().nth(CARD_LINES - 1).unwrap_or_default();
+    let processors = number.parse().unwrap_or(0);
+    known().get_or_insert_default().processors.insert(key, processors);
+    Ok(processors)
 }
 
 /// The node of every place, by numbers made small, in the order of first appearance; and the names of the

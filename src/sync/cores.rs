@@ -15,7 +15,7 @@ const PROCESSORS: usize = 1024;
 const WORDS: usize = PROCESSORS / 64;
 
 /// Bytes of an encoded [`Room`].
-pub const ROOM_BYTES: usize = 8 * (WORDS + 3);
+pub const ROOM_BYTES: usize = 8 * (WORDS + 4);
 
 /// What one process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,24 +27,29 @@ pub struct Room {
     quota: u64,
     /// Which control group that is: device and inode.
     group: [u64; 2],
+    /// Processors of one core, of which the mask may hold some.
+    threads: u64,
 }
 
 impl Room {
     /// All there is: where nothing is known.
-    pub const ANY: Room = Room { mask: [u64::MAX; WORDS], quota: u64::MAX, group: [0; 2] };
+    pub const ANY: Room = Room { mask: [u64::MAX; WORDS], quota: u64::MAX, group: [0; 2], threads: 1 };
 
     /// The caller's process: the mask of its first thread, and the tightest quota of its control group and
     /// those above, as it was when that was first asked.
     pub fn own() -> Room {
         static QUOTA: OnceLock<Option<(u64, [u64; 2])>> = OnceLock::new();
+        static THREADS: OnceLock<u64> = OnceLock::new();
         let (quota, group) = QUOTA.get_or_init(quota).unwrap_or((u64::MAX, [0; 2]));
-        Room { mask: mask().unwrap_or(Room::ANY.mask), quota, group }
+        let mask = mask();
+        let threads = *THREADS.get_or_init(|| mask.as_ref().map_or(1, threads));
+        Room { mask: mask.unwrap_or(Room::ANY.mask), quota, group, threads }
     }
 
     /// As bytes, for others of the same node.
     pub fn encode(&self) -> [u8; ROOM_BYTES] {
         let mut bytes = [0; ROOM_BYTES];
-        let words = self.mask.iter().chain([&self.quota]).chain(&self.group);
+        let words = self.mask.iter().chain([&self.quota]).chain(&self.group).chain([&self.threads]);
         bytes.chunks_exact_mut(8).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
         bytes
     }
@@ -53,17 +58,56 @@ impl Room {
     pub fn decode(bytes: &[u8; ROOM_BYTES]) -> Room {
         let mut words = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word));
         let mut next = || words.next().unwrap_or(0);
-        Room { mask: std::array::from_fn(|_| next()), quota: next(), group: [next(), next()] }
+        let (mask, quota, group) = (std::array::from_fn(|_| next()), next(), [next(), next()]);
+        Room { mask, quota, group, threads: next().max(1) }
     }
 }
 
 /// Whether processes with these rooms have to take turns: they cannot be given a processor each, or those of
-/// one control group are more than its quota lasts for. The same wherever the same rooms are known in the
+/// one control group are more than its quota lasts for, or all together are more than the cores that their
+/// processors belong to. The same wherever the same rooms are known in the
 /// same order.
 pub fn take_turns(rooms: &[Room]) -> bool {
     let sharing = |room: &Room| rooms.iter().filter(|other| other.group == room.group).count() as u64;
     rooms.iter().any(|room| room.quota != u64::MAX && sharing(room).saturating_mul(1000) > room.quota)
         || !have_each_one(rooms)
+        || cores_of(rooms) < rooms.len()
+}
+
+/// Cores that all together may run on: processors, where some core has one only.
+fn cores_of(rooms: &[Room]) -> usize {
+    let all = |word: usize| rooms.iter().fold(0, |all, room| all | room.mask[word]);
+    let processors: u32 = (0..WORDS).map(|word| u64::count_ones(all(word))).sum();
+    let threads = rooms.iter().map(|room| room.threads).min().unwrap_or(1);
+    (u64::from(processors) / threads.max(1)) as usize
+}
+
+/// How many processors the caller's process may run on; 0 where that is not known. Without looking into files.
+pub fn processors() -> u32 {
+    mask().map_or(0, |mask| mask.iter().map(|word| word.count_ones()).sum())
+}
+
+/// Processors of one core, by the first and the last one that the mask holds (some machines have cores of two
+/// kinds): the smaller number.
+fn threads(mask: &[u64; WORDS]) -> u64 {
+    let first = mask.iter().position(|&word| word != 0).map(|at| at * 64 + mask[at].trailing_zeros() as usize);
+    let last = mask.iter().rposition(|&word| word != 0).map(|at| at * 64 + mask[at].ilog2() as usize);
+    let of = |processor: usize| {
+        let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
+        fs::read_to_string(path).map_or(1, |text| listed(&text))
+    };
+    let ends = if first == last { [first, None] } else { [first, last] };
+    ends.into_iter().flatten().map(of).min().unwrap_or(1).max(1)
+}
+
+/// How many numbers a list of the kernel's names, such as `0-1,64`; 1 where it cannot be read.
+fn listed(text: &str) -> u64 {
+    let parts = text.trim().split(',').map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    });
+    parts.sum::<Option<u64>>().unwrap_or(1)
 }
 
 /// Whether there is a processor for each: a matching, by augmenting paths (Kuhn 1955). At most rooms ·
@@ -220,8 +264,19 @@ mod tests {
     }
 
     #[test]
+    fn two_processors_of_a_core_are_one_core() {
+        let halves = |processors: &[usize]| Room { threads: 2, ..on(processors) };
+        assert!(take_turns(&[halves(&[0]), halves(&[1])]));
+        assert!(!take_turns(&[halves(&[0, 64]), halves(&[1, 65])]), "a whole core each");
+        assert!(take_turns(&[halves(&[0, 1, 64, 65]); 3]));
+        assert!(!take_turns(&[halves(&[0, 1, 64, 65]); 2]));
+        assert!(!take_turns(&[halves(&[0]), on(&[1])]), "cores of two kinds");
+        assert_eq!(["0", "0-1\n", "0,64", "0-3,64-67", "", "3-1", "x"].map(listed), [1, 2, 2, 8, 1, 1, 1]);
+    }
+
+    #[test]
     fn rooms_travel() {
-        for room in [Room::ANY, on(&[5, 1023]), within(777, 9)] {
+        for room in [Room::ANY, on(&[5, 1023]), within(777, 9), Room { threads: 4, ..Room::ANY }] {
             assert_eq!(Room::decode(&room.encode()), room);
         }
     }

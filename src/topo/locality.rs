@@ -56,6 +56,15 @@ impl Locality {
         Locality { l2, l3, numa, socket }
     }
 
+    /// The physical core that a locality string names. `None`: several, none, or it is not known.
+    pub fn core(text: &str) -> Option<u32> {
+        let mut cores = text.split(':').filter_map(|part| part.strip_prefix("CR")).map(list);
+        match (cores.next(), cores.next()) {
+            (Some(Said::One(core)), None) => Some(core),
+            _ => None,
+        }
+    }
+
     /// The number at a level inside the node; `None` for other levels.
     pub fn at(&self, level: Level) -> Option<u32> {
         match level {
@@ -101,6 +110,12 @@ mod tests {
         assert_eq!(of("SK1:L31:L218:L118:CR18:NM1"), known(Some(18), Some(1), Some(1), Some(1)));
         assert_eq!(of("SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0"), known(None, Some(0), Some(0), Some(0)));
         assert_eq!(of("SK0:L212"), known(Some(12), None, None, Some(0)), "no L3 cache, no NUMA node");
+    }
+
+    #[test]
+    fn cores_are_read() {
+        let texts = ["SK0:L30:L20:L10:CR7:HT0:NM0", "CR3", "CR0-1", "CR1,1", "SK0", "", "CR1:CR1", "CRx"];
+        assert_eq!(texts.map(Locality::core), [Some(7), Some(3), None, Some(1), None, None, None, None]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Modules {
     pub cores: u32,
 }
 
-/// The shape of a node.
+/// The shape of a node, as far as its processes' places show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hardware {
     /// Level-2 caches.
@@ -29,9 +29,36 @@ pub struct Hardware {
     pub numa: Modules,
     /// Processor packages.
     pub socket: Modules,
+    /// Processors that its processes may run on; 0 where that is taken from the packages.
+    pub processors: u32,
 }
 
 impl Hardware {
+    /// What the places of processes tell: of each its node, its modules, and its physical core (`None`:
+    /// several, or not known). A module has two cores or more if the processes in it do. Nobody has to look at
+    /// the machine for that, and all who know of the same processes find the same.
+    pub fn seen(places: impl Iterator<Item = (u32, Locality, Option<u32>)>) -> Hardware {
+        // Of each level, by node and module: as many cores as matter, one or several, and the first one.
+        type Seen = HashMap<(u32, u32), (u32, Option<u32>)>;
+        let mut seen: [Seen; 4] = Default::default();
+        let levels = [Level::L2, Level::L3, Level::Numa, Level::Socket];
+        for (node, locality, core) in places {
+            for (seen, level) in seen.iter_mut().zip(levels) {
+                let Some(number) = locality.at(level) else { continue };
+                let cores = if core.is_none() { 2 } else { 1 };
+                let (known, first) = seen.entry((node, number)).or_insert((cores, core));
+                if *first != core {
+                    *known = 2;
+                }
+            }
+        }
+        let [l2, l3, numa, socket] = seen.map(|seen| Modules {
+            modules: seen.len() as u32,
+            cores: seen.values().map(|&(cores, _)| cores).max().unwrap_or(0),
+        });
+        Hardware { l2, l3, numa, socket, processors: 0 }
+    }
+
     /// Whether two or more physical cores share a module of this level inside the node.
     pub fn shared(&self, level: Level) -> bool {
         let modules = match level {
@@ -46,21 +73,10 @@ impl Hardware {
 }
 
 impl Hardware {
-    /// As numbers, to be told to other processes: modules and cores of L2, L3, NUMA, socket.
-    pub fn to_numbers(&self) -> [u32; 8] {
-        let [a, b, c, d] = [self.l2, self.l3, self.numa, self.socket].map(|m| (m.modules, m.cores));
-        [a.0, a.1, b.0, b.1, c.0, c.1, d.0, d.1]
-    }
-
-    /// The inverse of [`to_numbers`](Self::to_numbers).
-    pub fn from_numbers(numbers: [u32; 8]) -> Hardware {
-        let at = |i: usize| Modules { modules: numbers[2 * i], cores: numbers[2 * i + 1] };
-        Hardware { l2: at(0), l3: at(1), numa: at(2), socket: at(3) }
-    }
-
-    /// Physical cores of the node; 0 where unknown.
+    /// Processors for the processes of the node; 0 where unknown.
     pub fn cores(&self) -> usize {
-        [self.socket, self.numa].iter().map(|m| m.modules as usize * m.cores as usize).find(|&n| n > 0).unwrap_or(0)
+        let of = |m: Modules| m.modules as usize * m.cores as usize;
+        [self.processors as usize, of(self.socket), of(self.numa)].into_iter().find(|&n| n > 0).unwrap_or(0)
     }
 }
 
@@ -76,11 +92,6 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Physical cores of the caller's node; 0 where unknown.
-    pub fn cores(&self) -> usize {
-        self.hw.cores()
-    }
-
     /// The number of every rank's node, in the order of the nodes' lowest ranks: the same on all processes.
     pub fn node_numbers(&self) -> Vec<usize> {
         let mut numbers = std::collections::HashMap::new();
@@ -185,11 +196,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shape_survives_as_numbers() {
-        let at = |n| Modules { modules: n, cores: 10 + n };
-        let hw = Hardware { l2: at(1), l3: at(2), numa: at(3), socket: at(4) };
-        assert_eq!(Hardware::from_numbers(hw.to_numbers()), hw);
-        assert_eq!(hw.cores(), 4 * 14);
+    fn cores_are_told_or_follow_from_modules() {
+        let of = |cores| Modules { modules: 4, cores };
+        let hw = Hardware { numa: of(10), ..Hardware::default() };
+        assert_eq!((Hardware::default().cores(), hw.cores()), (0, 40));
+        let hw = Hardware { socket: of(11), ..hw };
+        assert_eq!((hw.cores(), Hardware { processors: 7, ..hw }.cores()), (44, 7));
+    }
+
+    #[test]
+    fn modules_have_the_cores_of_their_processes() {
+        let shared = |texts: &[(u32, &str)]| {
+            let places = texts.iter().map(|&(node, text)| (node, Locality::parse(text), Locality::core(text)));
+            let hw = Hardware::seen(places);
+            [Level::L2, Level::L3, Level::Numa, Level::Socket].map(|level| hw.shared(level))
+        };
+        let alone = "SK0:L30:L20:L10:CR0:HT0:NM0";
+        assert_eq!(shared(&[(0, alone), (0, alone)]), [false; 4], "on one core");
+        assert_eq!(shared(&[(0, alone), (1, "SK0:L30:L20:L11:CR1:HT2:NM0")]), [false; 4], "on two nodes");
+        assert_eq!(shared(&[(0, alone), (0, "SK0:L30:L21:L11:CR1:HT2:NM0")]), [false, true, true, true]);
+        assert_eq!(shared(&[(0, "SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0")]), [false, true, true, true]);
+        assert_eq!(shared(&[(0, "SK0:L30:L20:NM0")]), [true; 4], "a runtime that does not tell cores");
+        assert_eq!(shared(&[(0, ""), (0, "")]), [false; 4], "not bound");
     }
 
     #[test]

@@ -227,7 +227,7 @@ fn job() -> impl Strategy<Value = Job> {
         let wild = |node: usize| switches[node][..layers].to_vec();
         let uppers = (0..41).map(|node| if spec.0 == 0 { wild(node) } else { tree(node) }).collect();
         let of = |at: usize| Modules { modules: 1, cores: if spec.0 == 0 { cores[at] } else { 4 } };
-        let hw = Hardware { l2: of(0), l3: of(1), numa: of(2), socket: of(3) };
+        let hw = Hardware { l2: of(0), l3: of(1), numa: of(2), socket: of(3), processors: 0 };
         // The last one says whether nodes are left out, and all in them.
         let (picked, nodes) = (|level: &Level| spec.1[level.index() as usize], spec.1[9]);
         let listed = Level::ALL.into_iter().filter(|level| picked(level) && (nodes || *level > Level::Node)).collect();
@@ -296,7 +296,7 @@ fn published(spec: &str, uppers: Vec<Vec<u32>>) -> Job {
         hosts: (0..108).map(|rank| rank / 36).collect(),
         uppers,
         localities: (0..108).map(core).collect(),
-        hw: Hardware { l2: Modules { modules: 36, cores: 1 }, l3: half, numa: half, socket: half },
+        hw: Hardware { l2: Modules { modules: 36, cores: 1 }, l3: half, numa: half, socket: half, processors: 0 },
         spec: LevelSpec::parse(spec).expect("levels"),
     }
 }

@@ -21,6 +21,8 @@ CLUSTER_BURST=16 # KiB
 CLUSTER_WORK=
 CLUSTER_SITE=
 CLUSTER_JOB=
+# Every call of these jobs is to be the component's own, from the first one on.
+export OMPI_MCA_coll_rust_first_calls=0
 CLUSTER_LAUNCHER=() # variables for env, then mpirun with what the cluster needs
 declare -A CLUSTER_PID=()
 
