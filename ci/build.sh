@@ -153,7 +153,7 @@ done
 echo '{ global: mca_coll_rust_component; local: *; };' >"$scratch/exports"
 # shellcheck disable=SC2086 # LDFLAGS is a list
 "$mpicc" -shared -o "$scratch/mca_coll_rust.so" "${objects[@]}" "$staticlib" \
-    -Wl,--version-script="$scratch/exports" -Wl,--gc-sections -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,relro -Wl,--as-needed \
+    -Wl,--version-script="$scratch/exports" -Wl,-T,"$glue/order.ld" -Wl,--gc-sections -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,relro -Wl,--as-needed \
     ${LDFLAGS:-} "${libraries[@]}" -lpthread -ldl -lm >&2 || die "mca_coll_rust.so does not link"
 
 exported=$(nm -D --defined-only "$scratch/mca_coll_rust.so" | awk '{ print $NF }')
@@ -162,6 +162,18 @@ exported=$(nm -D --defined-only "$scratch/mca_coll_rust.so" | awk '{ print $NF }
 
 out=${out:-$target/coll-rust/$version}
 mkdir -p "$out"
+# What debuggers read lies apart, where they look for it: most who start a job never need it. Not beside the
+# component: Open MPI would take it for another one. Without objcopy it stays inside.
+if command -v objcopy >/dev/null; then
+    mkdir -p "$out/.debug"
+    (
+        cd "$scratch"
+        objcopy --only-keep-debug mca_coll_rust.so mca_coll_rust.so.debug
+        objcopy --strip-debug --add-gnu-debuglink=mca_coll_rust.so.debug mca_coll_rust.so
+    ) || die "objcopy failed"
+    cp "$scratch/mca_coll_rust.so.debug" "$out/.debug/.mca_coll_rust.so.debug.$$"
+    mv -f "$out/.debug/.mca_coll_rust.so.debug.$$" "$out/.debug/mca_coll_rust.so.debug"
+fi
 # In one step: a job that is running keeps the old file.
 cp "$scratch/mca_coll_rust.so" "$out/.mca_coll_rust.so.$$"
 mv -f "$out/.mca_coll_rust.so.$$" "$out/mca_coll_rust.so"

@@ -40,8 +40,10 @@ step "make" make
 component=$(ompi_info --parsable --path pkglibdir | sed -n 's/^path:pkglibdir://p')/mca_coll_rust.so
 step "make install" make install DESTDIR="$scratch/dest"
 step "the component is installed" test -f "$scratch/dest$component"
+step "what debuggers read is installed apart" sh -c 'test -f "${0%/*}/.debug/${0##*/}.debug" && ! objdump -h "$0" | grep -q debug_info' \
+    "$scratch/dest$component"
 step "make uninstall" make uninstall DESTDIR="$scratch/dest"
-step "the component is gone" test ! -e "$scratch/dest$component"
+step "the component is gone" sh -c 'test ! -e "$0" && test ! -e "${0%/*}/.debug"' "$scratch/dest$component"
 step "make install-user" make install-user HOME="$scratch/home"
 step "Open MPI finds the user's" sh -c 'HOME=$0 ompi_info --param coll rust --level 9 | grep -q coll_rust_priority' \
     "$scratch/home"
