@@ -150,10 +150,15 @@ for library in hwloc pmix; do
         libraries+=("-l$library")
     fi
 done
+# Not all linkers take a script beside their own.
+order=()
+if links "-Wl,-T,$glue/order.ld"; then
+    order+=("-Wl,-T,$glue/order.ld")
+fi
 echo '{ global: mca_coll_rust_component; local: *; };' >"$scratch/exports"
 # shellcheck disable=SC2086 # LDFLAGS is a list
 "$mpicc" -shared -o "$scratch/mca_coll_rust.so" "${objects[@]}" "$staticlib" \
-    -Wl,--version-script="$scratch/exports" -Wl,-T,"$glue/order.ld" -Wl,--gc-sections -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,relro -Wl,--as-needed \
+    -Wl,--version-script="$scratch/exports" "${order[@]}" -Wl,--gc-sections -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,relro -Wl,--as-needed \
     ${LDFLAGS:-} "${libraries[@]}" -lpthread -ldl -lm >&2 || die "mca_coll_rust.so does not link"
 
 exported=$(nm -D --defined-only "$scratch/mca_coll_rust.so" | awk '{ print $NF }')
