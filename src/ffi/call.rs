@@ -256,8 +256,9 @@ fn given_by(
     Given { block, bytes, commutative }
 }
 
-/// The operation of a call that goes to the component below: the parameters leave it to that, there are no edges
-/// to go along, or it is one of the communicator's [first](Comm::has_first_calls). The same on all ranks.
+/// The operation of a call that goes to the component below: the parameters leave it to that, there are no
+/// edges to go along, or it is one of the communicator's [first](Comm::has_first_calls). The same on all
+/// ranks.
 ///
 /// # Safety
 /// As for [`Call::new`].

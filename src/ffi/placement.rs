@@ -147,8 +147,8 @@ fn host_name(number: u32) -> String {
 }
 
 /// The shape of a node, from the places of a communicator's processes on it, in the order of their ranks.
-/// Processes of one node may run on other processors each (in a cgroup of its own): what a communicator does is
-/// decided by what its lowest rank there, `first`, may run on, and others that are placed like it.
+/// Processes of one node may run on other processors each (in a cgroup of its own): what a communicator does
+/// is decided by what its lowest rank there, `first`, may run on, and others that are placed like it.
 pub fn hardware(first: &cr_proc, places: &[Place]) -> Result<Hardware, i32> {
     let hardware = Hardware::seen(places.iter().map(|place| (place.host, place.locality, place.core)));
     let bindings: HashSet<_> = places.iter().map(|place| (place.locality, place.core)).collect();

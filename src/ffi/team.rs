@@ -168,8 +168,8 @@ impl Maker {
 
     /// The team, for a blocking operation or another one; the first caller makes it, others wait for that.
     ///
-    /// The first blocking operation measures, where the parameter says so. In one that is not blocking, members come from step
-    /// to step when their program calls MPI, and times would say little.
+    /// The first blocking operation measures, where the parameter says so. In one that is not blocking,
+    /// members come from step to step when their program calls MPI, and times would say little.
     pub async fn team(&self, comm: &Comm, blocking: bool) -> Result<Option<&Team>> {
         if self.made.get().is_none() && !self.begun.swap(true, Ordering::AcqRel) {
             let _begun = Begun(self);
@@ -220,9 +220,7 @@ async fn make(ep: &HostEndpoint, comm: &Comm, untimed: &AtomicUsize) -> Result<O
     }
     let members = Members { comm, ep, ranks, me };
     for attempt in 0..pool::attempts(shm) {
-        if let Some(Made { group, take_turns, yields, rotates, times: known }) =
-            handshake(&members, shm, attempt).await?
-        {
+        if let Some(Made { group, take_turns, yields, rotates, known }) = handshake(&members, shm, attempt).await? {
             let size = members.ranks.len();
             let among = place.nodes() > 1;
             let cores = match take_turns {
@@ -286,7 +284,7 @@ struct Made {
     /// Whether slots may rotate.
     rotates: bool,
     /// The times that the first member knows that knows any.
-    times: Option<Rates>,
+    known: Option<Rates>,
 }
 
 /// Whether this process yields when idle.
@@ -346,9 +344,9 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let yields = reports.iter().any(|report| report[0] & YIELDS != 0);
     // What is measured is used where each has a core only, and then they do.
     let rotates = agreed & ROTATES != 0 && members.ranks.len() <= ROTATING;
-    let times =
+    let known =
         reports.iter().filter_map(|report| report.last_chunk()).find_map(|known| times::of(way, rotates, known));
-    Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, rotates, times }))
+    Ok(Some(Made { group, take_turns: take_turns(&rooms), yields, rotates, known }))
 }
 
 /// The ways of reading others' memory that the parameter allows here.

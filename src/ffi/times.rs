@@ -48,8 +48,8 @@ pub fn of(way: Way, rotates: bool, known: &[u8; TIMES_BYTES]) -> Option<Rates> {
 }
 
 /// Tells the team from how many bytes on to read: what the parameter says, or what follows from the times of
-/// its `way` that its first member [knows](known), so that all find the same. The number of its kind, if it is
-/// to be measured yet; the same for all members.
+/// its `way` that its first member [knows](known), so that all find the same. The number of its kind, if it
+/// is to be measured yet; the same for all members.
 pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, times): (Way, Option<Rates>)) -> Option<usize> {
     if let Some(bytes) = shm.zero_copy_min {
         team.set_thresholds(Thresholds::all(bytes).into());

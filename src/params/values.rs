@@ -130,8 +130,8 @@ pub(super) fn wait(text: &str) -> Result<Mode, String> {
     text.trim().parse().map_err(|_| "no way of waiting".to_owned())
 }
 
-/// `auto`, `measure`, or five times three numbers, such as `1/2/3,4/5/6,7/8/9,10/11/12,13/14/15`. What is wrong
-/// is named by its place.
+/// `auto`, `measure`, or five times three numbers, such as `1/2/3,4/5/6,7/8/9,10/11/12,13/14/15`. What is
+/// wrong is named by its place.
 pub(super) fn times(text: &str) -> Result<Times, String> {
     match text.trim() {
         "auto" => return Ok(Times::Usual),

@@ -5,9 +5,9 @@
 //! moves data once; through a queue they move twice, but both sides work at the same time, and caches hand
 //! lines over without the kernel. Where one side would wait, both can copy between their private memories. On
 //! one machine the queue wins at every size, on another it loses from 32 KiB on. So thresholds follow from
-//! times: those that are [usual] for this kind of processor, or those that a site has measured once. Where the
-//! parameter says so, the first team of a process measures the ways with broadcasts, in its first blocking
-//! operation, and later teams reuse that.
+//! times: those that are [usual] for this kind of processor, or those that a site has measured once. Where
+//! the parameter says so, the first team of a process measures the ways with broadcasts, in its first
+//! blocking operation, and later teams reuse that.
 
 mod thresholds;
 mod usual;
@@ -133,9 +133,9 @@ impl Rates {
     /// What follows for such a team.
     ///
     /// The time of each operation is put together from those of a broadcast: a member of an exchange copies
-    /// in, then out, where it could fetch, which overlaps in part while the blocks fit caches; the root
-    /// of a scatter copies every block in, besides its own, where members can fetch at the same time; the
-    /// root of a gather copies one block after the other, or at least not more than a member.
+    /// in, then out, where it could fetch, which overlaps in part while the blocks fit caches; the root of a
+    /// scatter copies every block in, besides its own, where members can fetch at the same time; the root of
+    /// a gather copies one block after the other, or at least not more than a member.
     pub fn thresholds(&self, terms: Terms) -> ByMode {
         let Terms { members, way, stores, rotates } = terms;
         let of = |divide| self.of_mode(members, divide, rotates);

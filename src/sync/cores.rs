@@ -65,8 +65,7 @@ impl Room {
 
 /// Whether processes with these rooms have to take turns: they cannot be given a processor each, or those of
 /// one control group are more than its quota lasts for, or all together are more than the cores that their
-/// processors belong to. The same wherever the same rooms are known in the
-/// same order.
+/// processors belong to. The same wherever the same rooms are known in the same order.
 pub fn take_turns(rooms: &[Room]) -> bool {
     let sharing = |room: &Room| rooms.iter().filter(|other| other.group == room.group).count() as u64;
     rooms.iter().any(|room| room.quota != u64::MAX && sharing(room).saturating_mul(1000) > room.quota)
@@ -82,7 +81,8 @@ fn cores_of(rooms: &[Room]) -> usize {
     (u64::from(processors) / threads.max(1)) as usize
 }
 
-/// How many processors the caller's process may run on; 0 where that is not known. Without looking into files.
+/// How many processors the caller's process may run on; 0 where that is not known. Without looking into
+/// files.
 pub fn processors() -> u32 {
     mask().map_or(0, |mask| mask.iter().map(|word| word.count_ones()).sum())
 }

@@ -35,8 +35,8 @@ pub struct Hardware {
 
 impl Hardware {
     /// What the places of processes tell: of each its node, its modules, and its physical core (`None`:
-    /// several, or not known). A module has two cores or more if the processes in it do. Nobody has to look at
-    /// the machine for that, and all who know of the same processes find the same.
+    /// several, or not known). A module has two cores or more if the processes in it do. Nobody has to look
+    /// at the machine for that, and all who know of the same processes find the same.
     pub fn seen(places: impl Iterator<Item = (u32, Locality, Option<u32>)>) -> Hardware {
         // Of each level, by node and module: as many cores as matter, one or several, and the first one.
         type Seen = HashMap<(u32, u32), (u32, Option<u32>)>;

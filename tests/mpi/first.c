@@ -1,7 +1,7 @@
 /*
- * A communicator's first blocking calls go to the component below (coll_rust_first_calls). All ranks must agree
- * which those are, whatever else is under way: nonblocking calls, which one rank may have finished already and
- * another not, persistent ones, calls without data, which some ranks make and others do not, and what Open MPI
+ * A communicator's first blocking calls go to the component below (coll_rust_first_calls). All ranks must
+ * agree which those are, whatever else is under way: nonblocking calls, which one rank may have finished
+ * already and another not, calls without data, which some ranks make and others do not, and what Open MPI
  * calls itself. A rank that goes another way than the others hangs, or gets wrong data.
  *
  *   --count   the first calls of the job only, of which the report tells how many went below
@@ -45,7 +45,7 @@ static void share(MPI_Comm comm, int round)
     check(value == 7 * round, "%d instead of %d", value, 7 * round);
 }
 
-/* No data: some describe them by elements of no size, and for the others Open MPI's binding returns at once. */
+/* No data: some describe them by elements of no size, for the others Open MPI's binding returns at once. */
 static void nothing(MPI_Comm comm)
 {
     MPI_Datatype empty;

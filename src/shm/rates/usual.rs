@@ -38,8 +38,8 @@ pub fn usual(way: Way, rotates: bool) -> Option<Rates> {
     match way {
         Way::Nothing => None,
         Way::Cma => Some(times),
-        // Memory that is mapped is read as the queue is, without a system call. Not measured: for exchanges it
-        // is then worth it, where blocks would be copied twice.
+        // Memory that is mapped is read as the queue is, without a system call. Not measured: for exchanges
+        // it is then worth it, where blocks would be copied twice.
         Way::Smsc => Some(Rates { fetch: times.queue, divided: times.queue, ..times }),
     }
 }
