@@ -6,7 +6,6 @@ use super::glue::cr_counter;
 use super::kind::{Kind, Mode};
 use crate::report::{Counts, Row};
 use crate::shm::reading::{Way, counter};
-use crate::sync::hint::unlikely;
 use crate::topo::Level;
 use std::ffi::CString;
 use std::sync::OnceLock;
@@ -44,7 +43,7 @@ impl Counters {
     /// A locked addition costs more than all the rest of counting, and only several threads need it.
     #[inline(always)]
     fn add<const N: usize>(&self, counts: [(&AtomicU64, u64); N]) {
-        if unlikely(self.threads.load(Ordering::Relaxed)) {
+        if self.threads.load(Ordering::Relaxed) {
             for (counter, more) in counts {
                 counter.fetch_add(more, Ordering::Relaxed);
             }

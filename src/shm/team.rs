@@ -31,7 +31,6 @@ use crate::shm::rates::ByMode;
 use crate::shm::reach::Reach;
 use crate::shm::turn::{Nearness, Trail, Turn};
 use crate::sync::here::Here;
-use crate::sync::hint::{likely, unlikely};
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
 use smallvec::SmallVec;
@@ -238,15 +237,15 @@ impl Team {
     /// When the operation before is not over: an error of the caller.
     #[inline(always)]
     pub fn turn(&self, slot: usize, lane: usize, queue: bool) -> Option<Turn<'_>> {
-        if unlikely(self.failed.load(Ordering::Relaxed)) {
+        if self.failed.load(Ordering::Relaxed) {
             return None;
         }
         let id = slot * LANES + lane;
         let stream = self.stream(id);
         let controls = stream.controls.get()?.as_deref()?;
-        let controls = if id == 0 && likely(!self.controls.spilled()) { &self.controls } else { controls };
+        let controls = if id == 0 && !self.controls.spilled() { &self.controls } else { controls };
         let queues = stream.queues.get().and_then(Option::as_ref);
-        if unlikely(queue && queues.is_none()) {
+        if queue && queues.is_none() {
             return None;
         }
         Some(Turn::new(self, stream, controls, queues, slot == BLOCKING))

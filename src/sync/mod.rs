@@ -8,7 +8,6 @@ pub mod clock;
 pub mod cores;
 pub mod futex;
 pub mod here;
-pub mod hint;
 #[cfg(loom)]
 pub mod model;
 pub mod pages;

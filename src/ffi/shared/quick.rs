@@ -23,7 +23,6 @@ use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Blocks;
-use crate::sync::hint::likely;
 use crate::sync::wait::Patience;
 use go::{go, out_of_line};
 use reduction::Reduction;

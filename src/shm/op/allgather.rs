@@ -14,7 +14,6 @@ use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation};
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
-use crate::sync::hint::unlikely;
 
 /// Whether a block of so many bytes bypasses the cache where it travels as a whole and [copies are so
 /// long](crate::shm::turn::View::bypasses): if it is longer than other messages that do so.
@@ -50,7 +49,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
     async move {
         let (me, len) = (turn.me(), all.len(turn.me()));
         // The others get what is in the caller's block.
-        if unlikely(own.is_some_and(|own| own.len() != len)) {
+        if own.is_some_and(|own| own.len() != len) {
             return Err(Error::Lengths);
         }
         if !(turn.is_still()

@@ -6,7 +6,6 @@ use crate::shm::layout::{LINE, SHARE_ALIGN, SHORT, share};
 use crate::shm::memory::Member;
 use crate::shm::team::{Config, Team};
 use crate::shm::turn::{Alike, Turn};
-use crate::sync::hint::unlikely;
 
 /// One member's block as a stream.
 pub(super) struct Block<'b, B: ?Sized> {
@@ -237,7 +236,7 @@ pub(super) fn index(me: Member, member: Member) -> usize {
 #[inline(always)]
 pub(super) fn transfer<S: Stream + ?Sized, T: Stream + ?Sized>(from: &S, to: &T) -> Result<()> {
     let len = from.len();
-    if unlikely(len > to.len()) {
+    if len > to.len() {
         return too_long(to.len());
     }
     match (from.direct(), to.direct()) {

@@ -6,7 +6,6 @@ use crate::shm::memory::Member;
 use crate::shm::pool::PAGE;
 use crate::sync::cache;
 use crate::sync::futex::{self, Half};
-use crate::sync::hint::{likely, unlikely};
 use crate::sync::shared::{Ordering, SharedU64, fence};
 use crate::sync::wait::{LONGEST_SLEEP_NS, Patience, Pause};
 use std::mem::offset_of;
@@ -36,7 +35,7 @@ impl Team {
     /// cache: brings what every one touches, all at the same time. Tells on which core the caller is.
     #[inline(always)]
     pub fn bring(&self) {
-        if likely(!self.may_sleep) {
+        if !self.may_sleep {
             return;
         }
         self.tell_core();
@@ -63,7 +62,7 @@ impl Team {
         &self,
         posted: impl FnOnce() -> [(&'w SharedU64, u64, u64); WORDS],
     ) {
-        if unlikely(self.may_sleep) && self.is_any_asleep() {
+        if self.may_sleep && self.is_any_asleep() {
             self.wake_on(&posted());
         }
     }

@@ -22,7 +22,6 @@ use super::{View, rotation};
 use crate::shm::layout::{LINES, StreamControl, line_of, reached, word};
 use crate::shm::team::{At, Config, Queues, Stream, Team};
 use crate::sync::cache;
-use crate::sync::hint::unlikely;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -186,7 +185,7 @@ impl View<'_> {
         let &Config { lines, short, .. } = self.team.config();
         cache::own(ptr::from_ref(&self.control(self.me()).lines[line_of(next, lines) as usize]).cast());
         let Some(queues) = self.queues else { return };
-        if unlikely(self.shares_cores()) || !queues.trail.is_warm(next) {
+        if self.shares_cores() || !queues.trail.is_warm(next) {
             return;
         }
         let shorts = u32::from(self.team.config().shorts);

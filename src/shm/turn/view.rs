@@ -10,7 +10,6 @@ use crate::shm::layout::{
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
 use crate::shm::team::{At, Queues, Stream, Team};
-use crate::sync::hint::likely;
 use crate::sync::shared::Ordering;
 
 /// An operation as one member sees it.
@@ -249,7 +248,7 @@ impl<'t> View<'t> {
     /// Whether all others are known to be so far.
     #[inline(always)]
     pub(super) fn known(&self, target: u64) -> bool {
-        likely(reached(self.stream.behind.load(Ordering::Relaxed), target))
+        reached(self.stream.behind.load(Ordering::Relaxed), target)
     }
 
     /// Waits until all others are through with what comes before `target`.

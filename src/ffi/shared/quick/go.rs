@@ -23,7 +23,7 @@ macro_rules! go {
         if !BLOCKING {
             let $zero_copy = $limit;
             $at.begin($len, async move |$turn: Turn<'_>| $operation.await)
-        } else if likely($still) {
+        } else if $still {
             let (patience, $zero_copy) = (Cell::default(), usize::MAX);
             let $turn = $at.turn::<true>($len, &patience)?.of_what_lies_still();
             $at.finish($operation)
@@ -40,7 +40,7 @@ macro_rules! go {
         if !BLOCKING {
             let $zero_copy = $limit;
             $at.begin($len, async move |$turn: Turn<'_>| $operation.await)
-        } else if likely($still) {
+        } else if $still {
             let (patience, $zero_copy) = (Cell::default(), usize::MAX);
             let $turn = $at.turn::<true>($len, &patience)?.of_what_lies_still();
             match $now {

@@ -7,7 +7,6 @@ use crate::ffi::glue::{self, cr_call, cr_side};
 use crate::ffi::kind::Kind;
 use crate::shm::op;
 use crate::shm::turn::Turn;
-use crate::sync::hint::likely;
 use std::cell::Cell;
 
 /// What a reduction is about: elements, as the units of both spans.
