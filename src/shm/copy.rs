@@ -81,22 +81,6 @@ pub fn set_crowded() {
     PACE.set_crowded();
 }
 
-/// Says who writes next: the stream at this address.
-#[inline(always)]
-pub fn writes(stream: usize) {
-    PACE.writes(stream);
-}
-
-/// Whether long writes go past the caches because those of this stream [were slow](pace).
-pub fn takes_for_far(stream: usize) -> bool {
-    ways::ticks().is_some_and(|now| PACE.was_slow(stream, now))
-}
-
-/// Says that whom its writes [took for far](takes_for_far) is near after all.
-pub fn found_near() {
-    PACE.doubt();
-}
-
 /// Whether who reads a line that another core has written takes it over, and does not only get a copy, where
 /// the page may be written: on processors of AMD's, as it was measured on Zen 4 only.
 pub fn reads_take_over() -> bool {

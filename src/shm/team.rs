@@ -29,7 +29,7 @@ use crate::shm::memory::{Contents, Member, Memory};
 use crate::shm::policy::Access as Reading;
 use crate::shm::rates::ByMode;
 use crate::shm::reach::Reach;
-use crate::shm::turn::{Nearness, Trail, Turn};
+use crate::shm::turn::{Trail, Turn};
 use crate::sync::here::Here;
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
@@ -275,7 +275,7 @@ impl Team {
         }
         if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
             let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
-            let queues = found.map(|at| Queues { at, trail: Trail::new(&self.config), nearness: Nearness::default() });
+            let queues = found.map(|at| Queues { at, trail: Trail::new(&self.config) });
             stream.queues.get_or_init(|| queues);
         }
         let turn = self.turn(slot, lane, queue);

@@ -15,7 +15,6 @@
 
 mod alike;
 pub mod asking;
-mod distance;
 mod ending;
 pub(super) mod rotation;
 mod slots;
@@ -24,7 +23,6 @@ mod view;
 pub mod waits;
 
 pub use alike::{Alike, AllRooms};
-pub(super) use distance::Nearness;
 pub(super) use trail::Trail;
 pub use view::View;
 use waits::{Suspends, Waits};

@@ -14,27 +14,6 @@ pub enum Stores {
     Streaming,
 }
 
-/// What `read` gives, and how many ticks of the time stamp counter it took: alone, as nothing of the caller's
-/// goes on meanwhile. `None`: there is no such counter.
-#[inline(always)]
-pub fn timed<T>(read: impl FnOnce() -> T) -> (T, Option<u64>) {
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-    #[allow(unused_unsafe)] // newer compilers know fences as safe
-    // SAFETY: belong to x86-64; only a program that has forbidden the counter to itself (PR_SET_TSC) is
-    // stopped by it.
-    unsafe {
-        use std::arch::x86_64::{_mm_lfence, _rdtsc};
-        _mm_lfence();
-        let began = _rdtsc();
-        _mm_lfence();
-        let read = read();
-        _mm_lfence();
-        (read, Some(_rdtsc().wrapping_sub(began)))
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
-    (read(), None)
-}
-
 #[cfg(all(test, not(loom)))]
 thread_local! {
     /// What this thread has asked for, to write it, since a test began to look.

@@ -11,7 +11,7 @@
 //! again.
 
 use crate::sync::cache::Stores;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Fewer bytes go through the caches in any case.
 pub const LEAST: usize = 4 << 10;
@@ -45,7 +45,7 @@ const LONGEST: u64 = 128 << 20;
 /// Where slots [rotate](crate::shm::config::Config::rotates) it must have found nothing slow so many times in
 /// a row before it forgets for how long it decided last: what was written past the caches, and has left those
 /// of its reader, comes from memory, and is no slower than what is near. So long as it takes to go once round
-/// 2 MiB, and a bit. (Where it turns out to have been wrong it decides for [less](Pace::doubt) next time.)
+/// 2 MiB, and a bit.
 const FAST: u32 = 40;
 
 /// Of so many results one is made elsewhere and written, to see how long that takes.
@@ -69,9 +69,6 @@ pub struct Pace {
     term: AtomicU64,
     /// When that is over.
     until: AtomicU64,
-    /// Who writes, and for whose writes it has decided.
-    writer: AtomicUsize,
-    decider: AtomicUsize,
     /// What short writes that do not count yet have written, and how long they took.
     bytes: AtomicU64,
     took: AtomicU64,
@@ -92,8 +89,6 @@ impl Pace {
             sum: AtomicU64::new(0),
             term: AtomicU64::new(0),
             until: AtomicU64::new(0),
-            writer: AtomicUsize::new(0),
-            decider: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
             took: AtomicU64::new(0),
             made: AtomicU32::new(0),
@@ -149,23 +144,6 @@ impl Pace {
         }
     }
 
-    /// Says who writes next, by some number but 0.
-    #[inline(always)]
-    pub fn writes(&self, writer: usize) {
-        self.writer.store(writer, Relaxed);
-    }
-
-    /// Whether long writes go past the caches now because those of this writer were slow.
-    pub fn was_slow(&self, writer: usize, now: u64) -> bool {
-        self.is(Stores::Auto) && self.decider.load(Relaxed) == writer && self.ask(LEAST, now) == Way::Past
-    }
-
-    /// Ends what it has decided, which was wrong; it decides for half as long next time, or [`FIRST`].
-    pub fn doubt(&self) {
-        self.until.store(0, Relaxed);
-        self.term.store(self.term.load(Relaxed) / 4, Relaxed);
-    }
-
     /// Whether to make `len` bytes elsewhere, and then [write](Self::ask) them, rather than make them where
     /// they go.
     pub fn ask_maker(&self, len: usize, now: u64) -> bool {
@@ -203,7 +181,6 @@ impl Pace {
             let term = (2 * self.term.load(Relaxed)).clamp(FIRST, LONGEST);
             self.term.store(term, Relaxed);
             self.until.store(ended.wrapping_add(term), Relaxed);
-            self.decider.store(self.writer.load(Relaxed), Relaxed);
             self.fast.store(0, Relaxed);
         } else if enough {
             let fast = self.fast.load(Relaxed).saturating_add(1);

@@ -3,7 +3,7 @@
 use super::At;
 use crate::shm::config::MAX_SETS;
 use crate::shm::layout::{StreamControl, word};
-use crate::shm::turn::{Nearness, Trail};
+use crate::shm::turn::Trail;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
@@ -14,8 +14,6 @@ pub(in crate::shm) struct Queues {
     pub at: Box<[At<u8>]>,
     /// What the caller has written to its own.
     pub trail: Trail,
-    /// Whether the other one's caches are near.
-    pub nearness: Nearness,
 }
 
 /// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses

@@ -115,9 +115,6 @@ impl<'t> View<'t> {
         } else {
             target
         };
-        if len >= copy::pace::LEAST {
-            self.see_whether_near();
-        }
         let chooses = wants_set && self.shares_cores();
         let is_free = self.known(target) && (!chooses || self.chooses_set(len < WORTH));
         let view = *self;

@@ -125,33 +125,6 @@ fn where_slots_rotate_it_forgets_for_how_long_it_was_when_it_has_been_fast_for_l
 }
 
 #[test]
-fn what_it_has_decided_may_be_wrong() {
-    let pace = Pace::new(Stores::Auto);
-    pace.writes(7);
-    assert!(!pace.was_slow(7, 1000));
-    for _ in 0..3 {
-        assert_eq!(writes(&pace, LEN, &[FAR; 5]), 1);
-        // For what another one has written it has not decided.
-        pace.writes(8);
-        assert_eq!([7, 8].map(|writer| pace.was_slow(writer, 1000)), [true, false]);
-        pace.writes(7);
-        // Never longer than the first time.
-        assert!(!pace.was_slow(7, 1000 + 2 * FIRST));
-        pace.doubt();
-        assert!(!pace.was_slow(7, 1000) && !write(&pace, 1000, LEN, OWN));
-        assert_eq!(writes(&pace, LEN, &[OWN; 3]), 0);
-    }
-    assert_eq!(writes(&pace, LEN, &[FAR; 4]), 0);
-    pace.hold();
-    assert!(!pace.was_slow(7, 1000));
-    pace.release();
-    pace.set(Stores::Streaming);
-    assert!(!pace.was_slow(7, 1000));
-    pace.set(Stores::Auto);
-    assert!(pace.was_slow(7, 1000));
-}
-
-#[test]
 fn who_says_how_has_it_so() {
     for (stores, past) in [(Stores::Cached, false), (Stores::Streaming, true)] {
         let pace = Pace::new(Stores::Auto);
