@@ -9,14 +9,12 @@
 //! [vectors](ways::vectors), which take about as long as the fast "rep movsb" on Zen 4, wherever both lie.
 //!
 //! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly
-//! from those who have read them; what one other member reads, by [where that runs](readers).
+//! from those who have read them.
 
 pub mod pace;
-pub mod readers;
 mod ways;
 
 use self::pace::{LEAST, Pace, Way};
-use self::readers::AWAY;
 use self::ways::past_the_cache;
 use crate::endpoint::{Result, Span, Stream};
 use crate::sync::cache::Stores;
@@ -44,11 +42,8 @@ pub unsafe fn keep(to: *mut u8, from: *const u8, len: usize) {
     unsafe { bytes(from, to, len) }
 }
 
-/// How this process writes to its queues, but for what [one member](readers) reads.
+/// How this process writes to its queues.
 static PACE: Pace = Pace::new(Stores::Auto);
-
-/// All that say how to write.
-static PACES: [&Pace; 2] = [&PACE, &AWAY];
 
 /// Whether a result of `len` bytes that is to lie in a queue had better be made elsewhere, and then written
 /// there: what is written may go [past the caches](pace), what is computed does not. Now and then it says so
@@ -57,10 +52,9 @@ pub fn better_elsewhere(len: usize) -> bool {
     len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask_maker(len, now))
 }
 
-/// Whether `len` bytes that are written to a queue now go [past the caches](pace), or would if one member on
-/// another core read them.
+/// Whether `len` bytes that are written to a queue now go [past the caches](pace).
 pub fn goes_past(len: usize) -> bool {
-    len >= LEAST && ways::ticks().is_some_and(|now| PACES.iter().any(|pace| pace.ask(len, now) == Way::Past))
+    len >= LEAST && ways::ticks().is_some_and(|now| PACE.ask(len, now) == Way::Past)
 }
 
 /// Whether long writes to queues may go past the caches without having been slow before: on processors of
@@ -76,7 +70,7 @@ pub fn rotation_pays() -> bool {
 }
 
 /// Says that processes take turns on the cores, where less is [slow](pace): for all writes of the process
-/// from now on (but those for [one member](readers)), since who is near or far does not depend on the team.
+/// from now on, since who is near or far does not depend on the team.
 pub fn set_crowded() {
     PACE.set_crowded();
 }
@@ -95,7 +89,7 @@ pub fn set_rotating() {
 
 /// Makes the process write to its queues so.
 pub fn set_stores(stores: Stores) {
-    PACES.iter().for_each(|pace| pace.set(stores));
+    PACE.set(stores);
 }
 
 /// While any of these is about, the process writes to its queues through the caches, unless it was
@@ -105,14 +99,14 @@ pub struct ThroughCaches(());
 impl ThroughCaches {
     /// From now on.
     pub fn begin() -> ThroughCaches {
-        PACES.iter().for_each(|pace| pace.hold());
+        PACE.hold();
         ThroughCaches(())
     }
 }
 
 impl Drop for ThroughCaches {
     fn drop(&mut self) {
-        PACES.iter().for_each(|pace| pace.release());
+        PACE.release();
     }
 }
 

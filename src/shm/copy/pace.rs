@@ -26,8 +26,7 @@ const SLOW: u64 = 34;
 /// The same where processes take turns on the cores. There a part of the lines was read on the writer's own
 /// core (with half of them far the mean is 38, with a third 26). Alltoall of 32 KiB to 1 MiB among four took
 /// 0.73 to 0.92 so in one job, 0.94 to 1.10 in another. Two with cores of their own lost by it, an Allgather
-/// of 32 KiB 1.11 to 1.16. (Since then blocks of an alltoall are timed apart where it is known [who
-/// reads](super::readers).)
+/// of 32 KiB 1.11 to 1.16.
 const CROWDED_SLOW: u64 = 24;
 /// A write counts for no more than so many: it may have been interrupted.
 const MOST: u64 = 76;

@@ -23,7 +23,7 @@ fn every_way_copies_all_and_nothing_else() {
 #[test]
 fn nothing_is_timed_while_copies_are_to_go_through_the_caches() {
     let _through_caches = ThroughCaches::begin();
-    assert!(PACES.iter().all(|pace| pace.ask(LEAST, 1) == Way::Cached));
+    assert!(PACE.ask(LEAST, 1) == Way::Cached);
 }
 
 #[test]

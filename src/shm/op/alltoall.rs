@@ -12,7 +12,6 @@ use super::peers::{Everybody, Peers};
 use super::{address_in, fetch, get, put};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
-use crate::shm::copy::readers::pack_for;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way};
 use crate::shm::rates::Reads;
@@ -119,7 +118,7 @@ macro_rules! exchange_once {
                 let to = place.at(&$turn, me, member);
                 place.begin(to);
                 // SAFETY: free, and a share holds so much.
-                unsafe { pack_for(&block, 0, len, $turn.mine(to, len), false, || $turn.who_reads(member)) }?;
+                unsafe { copy::pack(&block, 0, len, $turn.mine(to, len)) }?;
             }
             $turn.publish(1);
         }
@@ -305,15 +304,12 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     let is_queued = |len| matches!(facts.way(len), Way::Whole | Way::Pipeline);
     let queued = sum_lengths(into, peers.from(), is_queued);
     let bypass = turn.nearly_bypass(queued.saturating_mul(size));
-    let written = sum_lengths(out, peers.to(), is_queued);
-    // So it is with six members and more, whose sets are as large.
-    let away_past = turn.writes_past(written.saturating_mul(size).min(turn.all_sets()));
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
     let (mut next, mut missing) = (0, Vec::new());
     for round in 0..rounds {
         while next < to_send.min(round + 1 + ahead) {
-            send(turn, plan, peers, out, next, away, away_past).await?;
+            send(turn, plan, peers, out, next, away).await?;
             next += 1;
         }
         if std::mem::take(&mut own_left) {
@@ -357,7 +353,7 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     Ok(missing)
 }
 
-/// Publishes the part of round `round` of all blocks. `away_past`: see [`pack_for`].
+/// Publishes the part of round `round` of all blocks.
 async fn send<O: Blocks + ?Sized>(
     turn: &Turn<'_>,
     plan: Plan<'_>,
@@ -365,7 +361,6 @@ async fn send<O: Blocks + ?Sized>(
     out: &O,
     round: u32,
     away: impl Fn(Member) -> u64,
-    away_past: bool,
 ) -> Result<()> {
     let me = turn.me();
     if round > 0 || peers.to().any(|m| !plan.is_short(out.len(m))) {
@@ -392,7 +387,7 @@ async fn send<O: Blocks + ?Sized>(
             let part = plan.part().min(len - at);
             let to = turn.mine(to.wrapping_add(plan.head()), part);
             // SAFETY: the slot is free, and a share holds so much.
-            unsafe { pack_for(&block, at, part, to, away_past, || turn.who_reads(member)) }?;
+            unsafe { copy::pack(&block, at, part, to) }?;
         }
     }
     turn.publish(round + 1);

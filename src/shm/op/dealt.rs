@@ -15,7 +15,6 @@ use super::lent::get_part;
 use super::{get, put};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
-use crate::shm::copy::readers::pack_for;
 use crate::shm::layout::SHARE_ALIGN;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
@@ -262,7 +261,7 @@ pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B
         debug_assert!(published <= place.start && place.end <= dealer.ring.bytes, "the ring holds all");
         let to = turn.mine(set.wrapping_add(place.start), len);
         // SAFETY: the set is free, and the place within it.
-        unsafe { pack_for(&Block::new(all, member), 0, len, to, false, || turn.who_reads(member)) }?;
+        unsafe { copy::pack(&Block::new(all, member), 0, len, to) }?;
     }
     turn.publish_and_finish(dealer.count as u32 + 1);
     Ok(())

@@ -4,7 +4,6 @@ use super::tree::{Rung, Tree};
 use super::{allgather, alltoall, bcast, gather, scatter, tree};
 use crate::endpoint::{self, Result, Span};
 use crate::shm::config::Cores;
-use crate::shm::copy::readers::{READERS, Reader};
 use crate::shm::copy::{BYPASSED, WRITTEN_PAST};
 use crate::shm::heap::Heap;
 use crate::shm::rates::Reads;
@@ -96,9 +95,6 @@ impl Case {
         config.waiting.crowded = cores != Cores::Own;
         let heap = Heap::new(MEMBERS, usize::MAX, readable);
         let teams: Vec<_> = (0..MEMBERS).map(|me| Team::new(heap.member(me), config)).collect();
-        // Members 0 and 3 share a core, and 1 and 2.
-        teams.iter().zip([1, 2, 2, 1]).for_each(|(team, core)| team.tell(core));
-        READERS.take();
         let mut works: Vec<Pin<Box<dyn Future<Output = _>>>> = Vec::new();
         teams.iter().for_each(|team| works.push(Box::pin(self.of(team))));
         BYPASSED.set(0);
@@ -154,36 +150,6 @@ fn what_all_write_together_decides_whether_it_goes_past_the_caches() {
                 Config { bypass_min: BYPASS, past, fragment: 16 << 10, fragments: 4, sets: 2, ..Config::default() };
             assert_eq!(case.copied(config, Cores::Shared, true).1, found, "{operation}, {len}");
         }
-    }
-}
-
-#[test]
-fn an_alltoall_that_the_caches_do_not_hold_goes_past_them_to_other_cores() {
-    // All together 360,000 bytes, through sets of as many bytes at least. Each member has two readers on the
-    // other core.
-    for (fragments, past, readable, lengths, found) in [
-        (8, true, true, [30_000; MEMBERS], 2 * MEMBERS * 30_000),
-        (8, true, true, [29_999; MEMBERS], 0),
-        (4, true, true, [30_000; MEMBERS], 0),
-        (8, false, true, [30_000; MEMBERS], 0),
-        // Each by what it writes itself.
-        (8, true, true, [29_999, 29_999, 30_000, 30_000], 2 * 2 * 30_000),
-        // Where long ones are read directly, and where they cannot be.
-        (8, true, true, [80_000, 80_000, 80_000, 30_000], 2 * 30_000),
-        (8, true, false, [80_000, 80_000, 80_000, 30_000], 2 * (3 * 80_000 + 30_000)),
-    ] {
-        let case = Case { operation: "alltoall", lengths, zero_copy: 80_000 };
-        let config = Config { bypass_min: 480_000, past, fragment: 16 << 10, fragments, sets: 2, ..Config::default() };
-        let written = case.copied(config, Cores::Shared, readable).1;
-        assert_eq!(written, found, "{fragments} fragments, {past}, {readable}, {lengths:?}");
-    }
-    // What is read directly does not count for what is not.
-    let lengths = [80_000, 80_000, 80_000, 20_000];
-    for (readable, found) in [(true, 0), (false, 2 * (3 * 80_000 + 20_000))] {
-        let case = Case { operation: "alltoall to", lengths, zero_copy: 80_000 };
-        let config =
-            Config { bypass_min: 480_000, past: true, fragment: 16 << 10, fragments: 8, sets: 2, ..Config::default() };
-        assert_eq!(case.copied(config, Cores::Shared, readable).1, found, "{readable}");
     }
 }
 
@@ -245,21 +211,6 @@ fn what_travels_at_once_does_not_bypass_the_cache_up_to_a_length() {
     ] {
         let case = Case { operation: "allgather", lengths, zero_copy: usize::MAX };
         assert_eq!(case.bypassed(Cores::Shared, least, true), found, "{least}, {lengths:?}");
-    }
-}
-
-#[test]
-fn who_writes_for_one_member_asks_where_that_runs() {
-    use Reader::{Any, Elsewhere, Here};
-    // In one round, and in several. What is dealt in portions goes for any reader.
-    for (operation, len, of_each) in
-        [("scatter", 10_000, 1), ("scatter", 300_000, 0), ("alltoall", 10_000, 4), ("alltoall", 300_000, 8)]
-    {
-        let case = Case { operation, lengths: [len; MEMBERS], zero_copy: usize::MAX };
-        case.copied(Config::built_in(MEMBERS, Cores::Shared), Cores::Shared, true);
-        let found = READERS.take();
-        let count = |reader| found.iter().filter(|&&found| found == reader).count();
-        assert_eq!([Here, Elsewhere, Any].map(count), [of_each, 2 * of_each, 0], "{operation}, {len}");
     }
 }
 

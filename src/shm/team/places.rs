@@ -7,10 +7,9 @@
 //! 0.95 of the time: docs/findings.md, "Two states in one job".)
 //!
 //! Only of up to eight members, and by `auto` waits. All of it is hints: where what was told is no longer so,
-//! a wait takes longer, or a copy ([`readers`](crate::shm::copy::readers)).
+//! a wait takes longer.
 
 use super::{NEAR, Team};
-use crate::shm::copy::readers::Reader;
 use crate::shm::layout::{StreamControl, reached};
 use crate::shm::memory::Member;
 use crate::sync::here::Core;
@@ -38,19 +37,6 @@ impl Team {
     #[inline(always)]
     fn core_of(&self, member: Member) -> Core {
         self.control(member).core.load(Ordering::Relaxed) as Core
-    }
-
-    /// Where a member reads what the caller writes, as far as both have told.
-    pub(in crate::shm) fn reader(&self, member: Member) -> Reader {
-        let here = self.core.load(Ordering::Relaxed);
-        if here == 0 || self.size() > NEAR {
-            return Reader::Any;
-        }
-        match self.core_of(member) {
-            0 => Reader::Any,
-            there if there == here => Reader::Here,
-            _ => Reader::Elsewhere,
-        }
     }
 
     /// Whether it pays to go on looking for `target` in a word of `member`'s control for the first stream,
@@ -112,17 +98,6 @@ mod tests {
         let line = |m: Member| unsafe { &(*teams[0].controls[m].0).lines[1].word };
         come.iter().for_each(|&m| line(m).store(word(1, 1), Ordering::Relaxed));
         teams[0].may_come_soon(member, line(member), word(1, 1), root)
-    }
-
-    #[test]
-    fn readers_are_here_or_elsewhere_as_both_have_told() {
-        let readers = |cores: &[Core]| {
-            let teams = on(cores);
-            (1..cores.len()).map(|m| teams[0].reader(m)).collect::<Vec<_>>()
-        };
-        assert_eq!(readers(&[1, 2, 1, 0]), [Reader::Elsewhere, Reader::Here, Reader::Any]);
-        assert_eq!(readers(&[0, 0, 1]), [Reader::Any; 2]);
-        assert_eq!(readers(&[1; NEAR + 1]), [Reader::Any; NEAR]);
     }
 
     #[test]

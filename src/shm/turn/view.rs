@@ -3,7 +3,6 @@
 
 use super::trail::SOON;
 use crate::endpoint::{Error, Result};
-use crate::shm::copy::readers::Reader;
 use crate::shm::layout::{
     ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, line_of, line_word, reached, word,
 };
@@ -110,17 +109,10 @@ impl<'t> View<'t> {
     }
 
     /// Whether writes to the queues go past the caches, near or far, where all members together write so many
-    /// bytes: [nearly as many](Self::nearly_bypass) as copies out of them bypass the cache from. In an
-    /// alltoall all sets must be as large, too, and only what is read on other cores goes there.
+    /// bytes: [nearly as many](Self::nearly_bypass) as copies out of them bypass the cache from.
     #[inline(always)]
     pub fn writes_past(&self, bytes: usize) -> bool {
         self.team.config().past && self.nearly_bypass(bytes)
-    }
-
-    /// Bytes of the sets of all members.
-    pub fn all_sets(&self) -> usize {
-        let config = self.team.config();
-        config.fragment * config.fragments * self.size()
     }
 
     /// Bytes of a fragment.
@@ -181,13 +173,6 @@ impl<'t> View<'t> {
     #[inline(always)]
     fn line_before(&self) -> u64 {
         word(self.op.wrapping_sub(self.team.config().lines), u32::MAX)
-    }
-
-    /// Who reads what the caller writes for a member alone, in a blocking call: only these tell on which core
-    /// members run.
-    #[inline(always)]
-    pub fn who_reads(&self, member: Member) -> Reader {
-        if self.is_crowded() { self.team.reader(member) } else { Reader::Any }
     }
 
     /// Whether what is gathered, and is not short, travels [in halves](super::Turn::halved).
