@@ -27,7 +27,7 @@ macro_rules! short {
             unsafe { copy::pack($data, 0, $len, $turn.mine($turn.room($root, $len), $len)) }?;
             $turn.publish_and_finish(1);
         } else {
-            if let Some($late) = $turn.wrote_room($root, $len).from_root().late() {
+            if let Some($late) = $turn.wrote_room($root, $len).late() {
                 $reach?;
             }
             // SAFETY: published, and they fit.
