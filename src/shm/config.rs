@@ -38,10 +38,10 @@ const CROWDED_BYPASS: usize = 8 << 20;
 /// for a line, through 1 MiB 9 to 13, through 2 MiB 4 to 6, and the reader 4 in any case. Where they do not
 /// share it, 73 and 66 (there writes [go past](crate::shm::copy::pace) the caches).
 const ROTATING_QUEUE: usize = 2 << 20;
-/// Up to so many bytes what is short lies in short slots where others rotate: there lines come back to the
-/// writer while it has time (src/shm/turn/trail.rs). Between two members on two cores of a Zen 4, in loops of
-/// one operation, 4 KiB took 0.3 of the time that they take there, and 2 KiB 0.7 to 0.8; but 512 bytes and 1
-/// KiB as much, and, beside coll/tuned's calls, 256 bytes 1.1 times as much.
+/// Up to so many bytes what is short lies in short slots where others rotate: there the first lines come back
+/// to the writer while it has time. Between two members on two cores of a Zen 4, in loops of one operation, 4
+/// KiB took 0.3 of the time that they take there, and 2 KiB 0.7 to 0.8; but 512 bytes and 1 KiB as much, and,
+/// beside coll/tuned's calls, 256 bytes 1.1 times as much.
 const STILL: u32 = 1024;
 /// What a process may use of the node's memory, at least, where slots rotate: eight such queues.
 pub const ROTATING_SHARE: u64 = 8 * ROTATING_QUEUE as u64;

@@ -28,14 +28,14 @@ use crate::shm::memory::{Contents, Member, Memory};
 use crate::shm::policy::Access as Reading;
 use crate::shm::rates::ByMode;
 use crate::shm::reach::Reach;
-use crate::shm::turn::{Trail, Turn};
+use crate::shm::turn::Turn;
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
 use smallvec::SmallVec;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32};
-pub(super) use stream::{Queues, Stream};
+pub(super) use stream::Stream;
 use waking::Awaited;
 
 /// Of so many members or fewer the addresses of their controls lie in [`Team`] itself.
@@ -237,10 +237,7 @@ impl Team {
         let stream = self.stream(id);
         let controls = stream.controls.get()?.as_deref()?;
         let controls = if id == 0 && !self.controls.spilled() { &self.controls } else { controls };
-        let queues = stream.queues.get().and_then(Option::as_ref);
-        if queue && queues.is_none() {
-            return None;
-        }
+        let queues = if queue { Some(stream.queues.get()?.as_deref()?) } else { None };
         Some(Turn::new(self, stream, controls, queues, slot == BLOCKING))
     }
 
@@ -268,8 +265,7 @@ impl Team {
         }
         if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
             let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
-            let queues = found.map(|at| Queues { at, trail: Trail::new(&self.config) });
-            stream.queues.get_or_init(|| queues);
+            stream.queues.get_or_init(|| found);
         }
         let turn = self.turn(slot, lane, queue);
         // Another operation may have failed while this one waited.

@@ -18,17 +18,15 @@ pub mod asking;
 mod ending;
 pub(super) mod rotation;
 mod slots;
-mod trail;
 mod view;
 pub mod waits;
 
 pub use alike::{Alike, AllRooms};
-pub(super) use trail::Trail;
 pub use view::View;
 use waits::{Suspends, Waits};
 
 use crate::shm::layout::StreamControl;
-use crate::shm::team::{At, Queues, Stream, Team};
+use crate::shm::team::{At, Stream, Team};
 use crate::sync::shared::Ordering;
 use std::mem;
 use std::ops::Deref;
@@ -66,7 +64,7 @@ impl<'t> Turn<'t> {
         team: &'t Team,
         stream: &'t Stream,
         controls: &'t [At<StreamControl>],
-        queues: Option<&'t Queues>,
+        queues: Option<&'t [At<u8>]>,
         blocking: bool,
     ) -> Turn<'t> {
         assert!(!stream.busy.load(Ordering::Relaxed), "the stream's operation before is not over");

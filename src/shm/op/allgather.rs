@@ -62,7 +62,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
             if let Some(wait) = turn.room_taken(len) {
                 waits.on(wait).await?;
             }
-            let room = turn.mine(turn.room(me, len), len);
+            let room = turn.room(me, len);
             // SAFETY: free, and `len` bytes fit.
             unsafe {
                 match own {
@@ -207,7 +207,7 @@ async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, short: bo
     if short {
         turn.room_free(len).await?;
         // SAFETY: free, and `len` bytes fit.
-        unsafe { copy::pack(data, 0, len, turn.mine(turn.room(me, len), len)) }?;
+        unsafe { copy::pack(data, 0, len, turn.room(me, len)) }?;
     } else {
         turn.slot_free(step).await?;
         if let (Some(away), 0) = (away, step) {
@@ -216,7 +216,7 @@ async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, short: bo
         if away.unwrap_or(0) == 0 {
             let part = fragment.min(len - at);
             // SAFETY: the slot is free, and holds a fragment.
-            unsafe { copy::pack(data, at, part, turn.mine(turn.slot_of(me, step, fragment.min(len)), part)) }?;
+            unsafe { copy::pack(data, at, part, turn.slot_of(me, step, fragment.min(len))) }?;
         }
     }
     turn.publish(step + 1);

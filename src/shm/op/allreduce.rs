@@ -33,7 +33,7 @@ pub fn allreduce<C: Combine>(
                 waits.on(wait).await?;
             }
             // SAFETY: free, and the bytes fit.
-            unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
+            unsafe { copy::write(turn.room(turn.me(), bytes), input.ptr(), bytes) };
             turn.publish(1);
             all_wrote_room!(turn, waits, bytes);
             let aside = must_set_aside(&turn, input, output);
@@ -72,7 +72,7 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
             turn.slot_free(step).await?;
             all_wrote(&turn, step + 1).await?;
             let (at, count) = pieces.get(step);
-            let slot = turn.mine(turn.slot(0, step), count * size);
+            let slot = turn.slot(0, step);
             let (from, to) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at));
             op.needs(from, count * size)?;
             let operand = |m| if m == 0 { from } else { turn.slot(m, step) }.cast_const();
@@ -97,7 +97,7 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
                 turn.read(0, before + 1).await?;
             }
             let (at, count) = pieces.get(step);
-            let slot = turn.mine(turn.slot(me, step), count * size);
+            let slot = turn.slot(me, step);
             let from = input.ptr().wrapping_add(at);
             op.needs(from, count * size)?;
             // SAFETY: member 0 is through with what the slot held; it holds a piece.
@@ -129,7 +129,7 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
         while put < pieces.steps.min(step + 1 + ahead) {
             turn.slot_free(put).await?;
             let (at, count) = pieces.get(put);
-            let slot = turn.mine(turn.slot_of(turn.me(), put, pieces.bytes()), count * op.size());
+            let slot = turn.slot_of(turn.me(), put, pieces.bytes());
             let from = input.ptr().wrapping_add(at);
             op.needs(from, count * op.size())?;
             // SAFETY: the slot is free, and holds a piece.

@@ -118,7 +118,7 @@ macro_rules! exchange_once {
                 let to = place.at(&$turn, me, member);
                 place.begin(to);
                 // SAFETY: free, and a share holds so much.
-                unsafe { copy::pack(&block, 0, len, $turn.mine(to, len)) }?;
+                unsafe { copy::pack(&block, 0, len, to) }?;
             }
             $turn.publish(1);
         }
@@ -373,7 +373,7 @@ async fn send<O: Blocks + ?Sized>(
         if plan.is_short(len) {
             if round == 0 {
                 // SAFETY: free, and a share holds so much.
-                unsafe { copy::pack(&block, 0, len, turn.mine(plan.rooms(me).at(turn, member, len), len)) }?;
+                unsafe { copy::pack(&block, 0, len, plan.rooms(me).at(turn, member, len)) }?;
             }
             continue;
         }
@@ -385,7 +385,7 @@ async fn send<O: Blocks + ?Sized>(
         let at = round as usize * plan.part();
         if from == 0 && at < len {
             let part = plan.part().min(len - at);
-            let to = turn.mine(to.wrapping_add(plan.head()), part);
+            let to = to.wrapping_add(plan.head());
             // SAFETY: the slot is free, and a share holds so much.
             unsafe { copy::pack(&block, at, part, to) }?;
         }

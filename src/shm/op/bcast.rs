@@ -24,7 +24,7 @@ macro_rules! short {
                 $on?;
             }
             // SAFETY: free, and they fit.
-            unsafe { copy::pack($data, 0, $len, $turn.mine($turn.room($root, $len), $len)) }?;
+            unsafe { copy::pack($data, 0, $len, $turn.room($root, $len)) }?;
             $turn.publish_and_finish(1);
         } else {
             if let Some($late) = $turn.wrote_room($root, $len).late() {
@@ -122,7 +122,7 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, zero_copy: usize, di
         let at = step as usize * piece;
         let part = piece.min(len - at);
         // SAFETY: the slot is free, and holds a piece.
-        unsafe { copy::pack(data, at, part, turn.mine(turn.slot_of(me, step, piece), part)) }?;
+        unsafe { copy::pack(data, at, part, turn.slot_of(me, step, piece)) }?;
         turn.publish(step + 1);
     }
     turn.finish();

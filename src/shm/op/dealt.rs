@@ -202,7 +202,7 @@ pub(super) async fn send<B: Blocks + ?Sized>(
             }
             let to = turn.slot(turn.me(), 0).wrapping_add(place.start);
             // SAFETY: nobody reads there any more; it is within the set.
-            unsafe { copy::pack_past(&block, part.start, part.len(), turn.mine(to, part.len()), past) }?;
+            unsafe { copy::pack_past(&block, part.start, part.len(), to, past) }?;
             turn.publish(dealer.count as u32 + 1);
             given.push(Given { place, reader: member, read: k as u32 + 1 });
         }
@@ -238,7 +238,7 @@ pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B
         let len = all.len(member);
         if rooms.hold(len) {
             // SAFETY: free, and a share holds so much.
-            unsafe { copy::pack(&Block::new(all, member), 0, len, turn.mine(rooms.at(&turn, member, len), len)) }?;
+            unsafe { copy::pack(&Block::new(all, member), 0, len, rooms.at(&turn, member, len)) }?;
         } else {
             let number = dealer.count;
             write_note(note(&turn, me, member), 0, dealer.next(len).start, number, len);
@@ -259,7 +259,7 @@ pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B
         }
         let place = dealer.next(len);
         debug_assert!(published <= place.start && place.end <= dealer.ring.bytes, "the ring holds all");
-        let to = turn.mine(set.wrapping_add(place.start), len);
+        let to = set.wrapping_add(place.start);
         // SAFETY: the set is free, and the place within it.
         unsafe { copy::pack(&Block::new(all, member), 0, len, to) }?;
     }

@@ -54,7 +54,7 @@ pub fn send<S: Stream + ?Sized>(
             waits.on(wait).await?;
         }
         // SAFETY: free, and `len` bytes fit.
-        unsafe { copy::pack(own, 0, len, turn.mine(turn.room(me, len), len)) }?;
+        unsafe { copy::pack(own, 0, len, turn.room(me, len)) }?;
         turn.publish_and_finish(1);
         Ok(())
     }
@@ -124,7 +124,7 @@ async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, ze
         let at = step as usize * piece;
         let part = piece.min(len - at);
         // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
-        unsafe { copy::pack_past(own, at, part, turn.mine(turn.slot_of(me, step, piece), part), past) }?;
+        unsafe { copy::pack_past(own, at, part, turn.slot_of(me, step, piece), past) }?;
         turn.publish(step + 1);
     }
     turn.finish();

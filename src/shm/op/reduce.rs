@@ -43,7 +43,7 @@ pub fn reduce<C: Combine>(
                     waits.on(wait).await?;
                 }
                 // SAFETY: free, and the bytes fit.
-                unsafe { copy::keep(turn.mine(turn.room(root, bytes), bytes), input.ptr(), bytes) };
+                unsafe { copy::keep(turn.room(root, bytes), input.ptr(), bytes) };
             }
             all_wrote_room!(turn, waits, bytes);
             let rooms = turn.rooms(bytes);
@@ -56,7 +56,7 @@ pub fn reduce<C: Combine>(
                 waits.on(wait).await?;
             }
             // SAFETY: free, and the bytes fit.
-            unsafe { copy::write(turn.mine(turn.room(turn.me(), bytes), bytes), input.ptr(), bytes) };
+            unsafe { copy::write(turn.room(turn.me(), bytes), input.ptr(), bytes) };
             turn.publish_and_finish(1);
         }
         Ok(())
@@ -124,7 +124,7 @@ async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> 
         let from = input.ptr().wrapping_add(at);
         op.needs(from, bytes)?;
         // SAFETY: the set is free, and the root is through with what the slot held before; it holds a piece.
-        unsafe { copy::write(turn.mine(slot, bytes), from, bytes) };
+        unsafe { copy::write(slot, from, bytes) };
         turn.publish(step + 1);
     }
     turn.finish();

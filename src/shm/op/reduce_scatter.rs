@@ -36,7 +36,7 @@ pub fn reduce_scatter<C: Combine>(
             waits.on(wait).await?;
         }
         // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
+        unsafe { copy::write(turn.room(me, bytes), input.ptr(), bytes) };
         turn.publish(1);
         all_wrote_room!(turn, waits, bytes);
         let at = (0..me).map(&counts).sum::<usize>() * size;
@@ -86,7 +86,7 @@ async fn in_rounds<C: Combine>(
                     let bytes = each.min(count - first) * size;
                     op.needs(from, bytes)?;
                     // SAFETY: the slot is free, and a share holds so much.
-                    unsafe { copy::write(turn.mine(to, bytes), from, bytes) };
+                    unsafe { copy::write(to, from, bytes) };
                 }
                 at += count;
             }

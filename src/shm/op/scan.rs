@@ -35,7 +35,7 @@ pub fn scan<C: Combine>(
             waits.on(wait).await?;
         }
         // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.mine(turn.room(me, bytes), bytes), input.ptr(), bytes) };
+        unsafe { copy::write(turn.room(me, bytes), input.ptr(), bytes) };
         turn.publish(1);
         for member in 0..me {
             if let Some(late) = turn.wrote_room(member, bytes).late() {
@@ -73,7 +73,7 @@ async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span,
         let (from, to) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at));
         op.needs(from, bytes)?;
         if me < last {
-            let slot = turn.mine(turn.slot(me, step), bytes);
+            let slot = turn.slot(me, step);
             will_write(slot, bytes);
             // SAFETY: the slot is free, and holds a piece; that of the member before is published.
             unsafe {

@@ -84,7 +84,7 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
             for member in turn.others() {
                 let (block, len) = (Block::new(all, member), all.len(member));
                 // SAFETY: free, and a share holds so much.
-                unsafe { copy::pack(&block, 0, len, turn.mine(rooms.at(&turn, member, len), len)) }?;
+                unsafe { copy::pack(&block, 0, len, rooms.at(&turn, member, len)) }?;
             }
             turn.publish_and_finish(1);
         } else {
@@ -127,7 +127,7 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
         let (block, len) = (Block::new(all, member), all.len(member));
         if plan.rooms.hold(len) {
             // SAFETY: free, and a share holds so much.
-            unsafe { copy::pack(&block, 0, len, turn.mine(plan.rooms.at(&turn, member, len), len)) }?;
+            unsafe { copy::pack(&block, 0, len, plan.rooms.at(&turn, member, len)) }?;
             continue;
         }
         if deals {
@@ -137,14 +137,7 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
         put(to, from);
         if from == 0 {
             // SAFETY: the slot is free, and a share holds so much.
-            unsafe {
-                copy::pack(
-                    &block,
-                    0,
-                    plan.beginning(len),
-                    turn.mine(to.wrapping_add(plan.first.head()), plan.beginning(len)),
-                )
-            }?;
+            unsafe { copy::pack(&block, 0, plan.beginning(len), to.wrapping_add(plan.first.head())) }?;
         }
     }
     if deals {
@@ -239,7 +232,7 @@ async fn send_rest<B: Blocks + ?Sized>(
             let at = plan.beginning(len) + round * piece;
             let part = piece.min(len - at);
             // SAFETY: the slot is free, and holds a piece.
-            unsafe { copy::pack(&block, at, part, turn.mine(plan.slot(me, step, len), part)) }?;
+            unsafe { copy::pack(&block, at, part, plan.slot(me, step, len)) }?;
             turn.publish(step + 1);
             readers[slot] = Some((member, step));
         }

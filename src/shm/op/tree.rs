@@ -130,14 +130,14 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
         let part = piece.min(len - at);
         let Some(parent) = tree.parent() else {
             // SAFETY: the place is free, and holds a piece.
-            unsafe { copy::pack(data, at, part, turn.mine(places.at(me, step), part)) }?;
+            unsafe { copy::pack(data, at, part, places.at(me, step)) }?;
             turn.publish(step + 1);
             continue;
         };
         turn.wrote(parent, step + 1).await?;
         let from = places.at(parent, step);
         if leads {
-            let to = turn.mine(places.at(me, step), part);
+            let to = places.at(me, step);
             will_read(from, part);
             will_write(to, part);
             // SAFETY: published; the caller's place is free, and holds a piece.
@@ -178,7 +178,7 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span
         let (at, count) = if places.short { (0, input.len()) } else { pieces.get(step) };
         let bytes = count * size;
         let out = match tree.parent() {
-            Some(_) => turn.mine(places.at(me, step), bytes),
+            Some(_) => places.at(me, step),
             None => output.ptr().wrapping_add(at),
         };
         let mut value = input.ptr().wrapping_add(at).cast_const();

@@ -3,18 +3,13 @@
 use super::At;
 use crate::shm::config::MAX_SETS;
 use crate::shm::layout::{StreamControl, word};
-use crate::shm::turn::Trail;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
 /// The caller's view of all members' controls of a stream.
 pub(in crate::shm) type Controls = Box<[At<StreamControl>]>;
 /// The caller's view of all members' queues of a stream.
-pub(in crate::shm) struct Queues {
-    pub at: Box<[At<u8>]>,
-    /// What the caller has written to its own.
-    pub trail: Trail,
-}
+pub(in crate::shm) type Queues = Box<[At<u8>]>;
 
 /// A member's private notes on a stream. Atomic only so that it may be shared: one operation at a time uses
 /// it.

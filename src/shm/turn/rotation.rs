@@ -45,13 +45,6 @@ fn half(team: &Team) -> usize {
     1 << team.config().fragment.ilog2() >> 1
 }
 
-/// Whether what is at byte `at` of a queue rotates.
-#[inline(always)]
-pub(super) fn is_rotated(team: &Team, at: usize) -> bool {
-    let config = team.config();
-    config.rotates && at >= config.sets_at()
-}
-
 /// In which fragment of its set the slots of operation `op` begin, and how often they have come round to that
 /// before.
 #[inline(always)]

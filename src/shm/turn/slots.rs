@@ -13,18 +13,22 @@
 //! of what it took with sets in turn. With one set alone it did so too, but loops of broadcasts of 8 to 128
 //! KiB took 1.1 to 1.8 times as long.
 
-use super::trail::SOON;
 use super::{View, rotation};
 use crate::endpoint::{Result, mismatch};
-use crate::shm::copy;
-use crate::shm::layout::{LINE, told_set, word};
+use crate::shm::layout::{LINE, line_of, told_set, word};
 use crate::shm::memory::Member;
 use crate::shm::team::At;
+use crate::sync::cache;
 use crate::sync::shared::Ordering;
+use std::ptr;
 
 /// Bytes for which it is worth to ask how far the others are, in order to stay in a set: below, that takes
 /// longer than it saves.
 const WORTH: usize = if cfg!(loom) { 128 } else { 32 << 10 };
+
+/// Cache lines of a short slot that are prefetched, by who writes them and by who reads them. With the first
+/// ones that takes no longer than the line of the flag does, in any case.
+pub(super) const PREFETCHED: usize = 4;
 
 /// The set of operation `op`, of `sets`, where those are taken in turn.
 #[inline(always)]
@@ -36,11 +40,7 @@ impl<'t> View<'t> {
     /// All members' queues.
     #[inline(always)]
     pub(super) fn queues(&self) -> &'t [At<u8>] {
-        let queues = self.queues.unwrap_or_else(|| mismatch("what is longer than a line takes a turn with a queue"));
-        if !self.shares_cores() {
-            queues.trail.touch(self.op);
-        }
-        &queues.at
+        self.queues.unwrap_or_else(|| mismatch("what is longer than a line takes a turn with a queue"))
     }
 
     /// A member's queue, with its short slots and sets.
@@ -187,19 +187,20 @@ impl<'t> View<'t> {
         config.shorts_at() + (self.op & (u32::from(config.shorts) - 1)) as usize * config.short
     }
 
-    /// Where the caller writes `len` bytes of its own slots, or of its line: noted, if there are many, so
-    /// that they are [its own](super::trail) when they are written again. Not what goes past the caches: that
-    /// needs no lines.
+    /// Prefetches for writing what the caller writes first in operation `next`: a line that others have read
+    /// comes back slowly, and so meanwhile. Beyond the flag's line only where this operation may have used a
+    /// queue; not where processes take turns on the cores, for nobody waits for a writer's lines there.
     #[inline(always)]
-    pub fn mine(&self, at: *mut u8, len: usize) -> *mut u8 {
-        if len > SOON * 64
+    pub(super) fn prefetch(&self, next: u32) {
+        let config = self.team.config();
+        cache::own(ptr::from_ref(&self.control(self.me()).lines[line_of(next, config.lines) as usize]).cast());
+        if let Some(queues) = self.queues
             && !self.shares_cores()
-            && let Some(queues) = self.queues
-            && !copy::goes_past(len)
         {
-            self.note(queues, at, len);
+            let slot = config.shorts_at() + (next & (u32::from(config.shorts) - 1)) as usize * config.short;
+            let at = queues[self.me()].0.wrapping_add(slot);
+            (0..PREFETCHED).for_each(|i| cache::own(at.wrapping_add(i * 64)));
         }
-        at
     }
 
     /// Waits until the caller's set is free, and with it the line and the other slots.
@@ -300,6 +301,24 @@ pub(super) mod tests {
                 assert!(still.is_none_or(|room| (room, room) == (turn.room(2, len), turn.rooms(len).of(2))), "{len}");
                 turn.finish();
             }
+        }
+    }
+
+    #[test]
+    fn who_has_used_a_queue_prefetches_the_next_slot() {
+        use crate::sync::cache::ASKED;
+        for (crowded, queue) in [(false, true), (false, false), (true, true)] {
+            let teams = pair(crowded);
+            let turn = teams[0].turn(0, 0, queue).expect("it is open");
+            ASKED.set(Some(Vec::new()));
+            turn.finish();
+            let asked = ASKED.take().unwrap();
+            let next = self::turn(&teams[0]);
+            let [line, slot] = [next.payload(0), next.short(0)].map(|at| at.addr());
+            let more = if queue && !crowded { PREFETCHED } else { 0 };
+            let wanted: Vec<_> = [line].into_iter().chain((0..more).map(|i| slot + i * 64)).collect();
+            assert_eq!(asked, wanted, "crowded: {crowded}, queue: {queue}");
+            next.finish();
         }
     }
 

@@ -1,14 +1,14 @@
 //! An operation as one member sees it: its lines, and what there is to wait for. Where slots are, and when
 //! they are free, [`slots`](super::slots) says.
 
-use super::trail::SOON;
+use super::slots::PREFETCHED;
 use crate::endpoint::{Error, Result};
 use crate::shm::layout::{
     ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, line_of, line_word, reached, word,
 };
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
-use crate::shm::team::{At, Queues, Stream, Team};
+use crate::shm::team::{At, Stream, Team};
 use crate::sync::shared::Ordering;
 
 /// An operation as one member sees it.
@@ -17,7 +17,7 @@ pub struct View<'t> {
     pub(super) team: &'t Team,
     pub(super) stream: &'t Stream,
     pub(super) controls: &'t [At<StreamControl>],
-    pub(super) queues: Option<&'t Queues>,
+    pub(super) queues: Option<&'t [At<u8>]>,
     pub(super) op: u32,
     /// Which of each member's lines is this operation's.
     pub(super) line: u32,
@@ -38,7 +38,7 @@ impl<'t> View<'t> {
         team: &'t Team,
         stream: &'t Stream,
         controls: &'t [At<StreamControl>],
-        queues: Option<&'t Queues>,
+        queues: Option<&'t [At<u8>]>,
         op: u32,
     ) -> View<'t> {
         let line = line_of(op, team.config().lines);
@@ -298,7 +298,7 @@ impl<'t> View<'t> {
             self.team.wake(|| [through]);
         }
         self.stream.next.store(next, Ordering::Relaxed);
-        self.prepare(next);
+        self.prefetch(next);
         if is_round(next) {
             self.renew(next);
         }
@@ -310,7 +310,7 @@ impl<'t> View<'t> {
     #[inline(always)]
     pub fn wrote_at(&self, member: Member, from: *const u8, len: usize) -> Reach<'t> {
         let reach = self.wrote(member, 1);
-        if (LINE + 1..=SOON * 64).contains(&len) { reach.bringing(from, len) } else { reach }
+        if (LINE + 1..=PREFETCHED * 64).contains(&len) { reach.bringing(from, len) } else { reach }
     }
 
     /// The same of bytes in its [`room`](View::room).
@@ -328,6 +328,13 @@ impl<'t> View<'t> {
         if is_old(self.stream.behind.load(Ordering::Relaxed), next) {
             self.stream.behind.store(self.least_read(), Ordering::Relaxed);
         }
+    }
+
+    /// How far all others are known to be as readers.
+    fn least_read(self) -> u64 {
+        // SYNC(read): as in `Reach::look`.
+        let seen = self.others().map(|m| self.control(m).read.word.load(Ordering::Acquire));
+        seen.reduce(|a, b| if reached(a, b) { b } else { a }).unwrap_or(word(self.op.wrapping_add(1), 0))
     }
 
     /// An error that says how far an operation may go: up to [`STEPS`].
