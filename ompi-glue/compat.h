@@ -228,14 +228,11 @@ static inline void cr_compat_remove_at_end(const char *path)
 
 /* There is no framework smsc: this stands for a component that is not selected, so nothing here is called. */
 typedef struct {
-    size_t registration_data_size;
     void *(*get_endpoint)(opal_proc_t *proc);
     void (*return_endpoint)(void *endpoint);
     int (*copy_from)(void *endpoint, void *to, void *from, size_t bytes, void *key);
     void *(*map_peer_region)(void *endpoint, uint64_t flags, void *from, size_t bytes, void **mapping);
     void (*unmap_peer_region)(void *context);
-    void *(*register_region)(void *start, size_t bytes);
-    void (*deregister_region)(void *registration);
 } cr_no_smsc_t;
 static const cr_no_smsc_t *const mca_smsc = NULL;
 #define MCA_SMSC_CALL(function, ...) mca_smsc->function(__VA_ARGS__)

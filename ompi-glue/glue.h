@@ -368,8 +368,8 @@ void cr_host_unlock(void *at);
 /* Reading other processes' memory by the component that Open MPI's framework smsc has selected. Without one,
  * only cr_smsc_find may be called. */
 struct cr_smsc {
-    int maps;         /* it maps memory: cr_smsc_map */
-    size_t key_bytes; /* not 0: it reads what is registered, by keys of so many bytes */
+    int maps;      /* it maps memory: cr_smsc_map */
+    int registers; /* it reads only what its owner has registered before */
 };
 /* 1: there is a component; 0: there is none; -1: this version of Open MPI has no such framework. */
 int cr_smsc_find(struct cr_smsc *info);
@@ -377,15 +377,12 @@ int cr_smsc_find(struct cr_smsc *info);
  * cannot reach it. */
 void *cr_smsc_endpoint(struct ompi_communicator_t *comm, int rank);
 void cr_smsc_release(void *endpoint);
-/* Copies bytes at address from of the endpoint's process. key: of the region, or NULL. 0, or an error. */
-int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes, const void *key);
+/* Copies bytes at address from of the endpoint's process. 0, or an error. */
+int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes);
 /* Where bytes at address from of the endpoint's process are to be found here, until cr_smsc_unmap; NULL on an
  * error. */
 const void *cr_smsc_map(void *endpoint, uint64_t from, size_t bytes, void **context);
 void cr_smsc_unmap(void *context);
-/* Registers memory: what it gives begins with the key. NULL on an error. */
-void *cr_smsc_register(const void *start, size_t bytes);
-void cr_smsc_deregister(void *registration);
 
 /* Registers a parameter. 0, or an error of MCA's. */
 int cr_param_register(const struct cr_param *param);

@@ -12,9 +12,7 @@ int cr_smsc_find(struct cr_smsc *info)
         return CR_NO_SMSC;
     }
     info->maps = mca_smsc_base_has_feature(MCA_SMSC_FEATURE_CAN_MAP);
-    if (mca_smsc_base_has_feature(MCA_SMSC_FEATURE_REQUIRE_REGISTRATION)) {
-        info->key_bytes = mca_smsc->registration_data_size;
-    }
+    info->registers = mca_smsc_base_has_feature(MCA_SMSC_FEATURE_REQUIRE_REGISTRATION);
     return 1;
 }
 
@@ -29,9 +27,9 @@ void cr_smsc_release(void *endpoint)
     MCA_SMSC_CALL(return_endpoint, endpoint);
 }
 
-int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes, const void *key)
+int cr_smsc_copy(void *endpoint, void *to, uint64_t from, size_t bytes)
 {
-    const int rc = MCA_SMSC_CALL(copy_from, endpoint, to, (void *) (uintptr_t) from, bytes, (void *) key);
+    const int rc = MCA_SMSC_CALL(copy_from, endpoint, to, (void *) (uintptr_t) from, bytes, NULL);
     return OPAL_SUCCESS == rc ? MPI_SUCCESS : MPI_ERR_INTERN;
 }
 
@@ -48,14 +46,4 @@ void cr_smsc_unmap(void *context)
     if (NULL != context) {
         MCA_SMSC_CALL(unmap_peer_region, context);
     }
-}
-
-void *cr_smsc_register(const void *start, size_t bytes)
-{
-    return MCA_SMSC_CALL(register_region, (void *) start, bytes);
-}
-
-void cr_smsc_deregister(void *registration)
-{
-    MCA_SMSC_CALL(deregister_region, registration);
 }

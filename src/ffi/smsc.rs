@@ -2,11 +2,13 @@
 
 use super::comm::Comm;
 use super::glue::{self, cr_smsc};
+use super::messages;
 use crate::endpoint::Rank;
+use crate::params::Topic;
 use crate::shm::reading::Ways;
-use crate::shm::smsc::{Component, Endpoint, KEY_BYTES, View};
+use crate::shm::smsc::{Component, Endpoint, View};
 use std::ptr::{self, NonNull};
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 /// The message where the parameter asks for it and Open MPI has none.
 pub const UNSUPPORTED: &str = "coll_rust_shm_zero_copy = \"smsc\": this Open MPI has no framework smsc, which 5.0 brought. Accepted here: auto, cma, off.";
@@ -15,8 +17,10 @@ pub const UNSUPPORTED: &str = "coll_rust_shm_zero_copy = \"smsc\": this Open MPI
 #[derive(Debug)]
 struct Selected {
     maps: bool,
-    key_bytes: usize,
 }
+
+/// The message where the parameter asks for a component that does not serve.
+const REGISTERS: &str = "coll_rust_shm_zero_copy = \"smsc\": the component that Open MPI's framework smsc has selected reads only memory that was registered before, as KNEM does. coll/rust does not use such a component any more: no process reads another's memory. Take coll_rust_shm_zero_copy = cma, or have another component selected (--mca smsc).";
 
 fn find() -> (i32, cr_smsc) {
     let mut info = cr_smsc::default();
@@ -30,14 +34,25 @@ pub fn is_supported() -> bool {
     find().0 >= 0
 }
 
+/// Tells the user, who has asked for a component, why there is [none](component).
+pub fn tell_why_none() {
+    static TOLD: Once = Once::new();
+    let (found, info) = find();
+    match found == 1 && info.registers != 0 {
+        true => TOLD.call_once(|| messages::show(Topic::Warning, REGISTERS)),
+        false => messages::remark(
+            "shared memory: Open MPI has selected no component of smsc that could read other processes' memory",
+        ),
+    }
+}
+
 /// The component that Open MPI has selected; `None` where there is none that can be used. Not before MPI_Init
 /// has selected it.
 pub fn component() -> Option<&'static dyn Component> {
     static SELECTED: OnceLock<Option<Selected>> = OnceLock::new();
     let selected = SELECTED.get_or_init(|| {
         let (found, info) = find();
-        let selected = Selected { maps: info.maps != 0, key_bytes: info.key_bytes };
-        (found == 1 && selected.key_bytes <= KEY_BYTES).then_some(selected)
+        (found == 1 && info.registers == 0).then_some(Selected { maps: info.maps != 0 })
     });
     selected.as_ref().map(|selected| selected as &dyn Component)
 }
@@ -58,13 +73,9 @@ unsafe impl Component for Selected {
         self.maps
     }
 
-    fn key_bytes(&self) -> usize {
-        self.key_bytes
-    }
-
-    unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize, key: *const u8) -> bool {
+    unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize) -> bool {
         // SAFETY: by the caller's promise.
-        unsafe { glue::cr_smsc_copy(endpoint.as_ptr().cast(), to.cast(), from, bytes, key.cast()) == 0 }
+        unsafe { glue::cr_smsc_copy(endpoint.as_ptr().cast(), to.cast(), from, bytes) == 0 }
     }
 
     unsafe fn map(&self, endpoint: NonNull<u8>, from: u64, bytes: usize) -> Option<View> {
@@ -77,16 +88,6 @@ unsafe impl Component for Selected {
     unsafe fn unmap(&self, view: View) {
         // SAFETY: by the caller's promise.
         unsafe { glue::cr_smsc_unmap(view.context.cast()) };
-    }
-
-    fn register(&self, start: *const u8, bytes: usize) -> Option<NonNull<u8>> {
-        // SAFETY: only an address; the component looks whether there is memory.
-        NonNull::new(unsafe { glue::cr_smsc_register(start.cast(), bytes) }.cast())
-    }
-
-    unsafe fn deregister(&self, registration: NonNull<u8>) {
-        // SAFETY: by the caller's promise.
-        unsafe { glue::cr_smsc_deregister(registration.as_ptr().cast()) };
     }
 
     unsafe fn release(&self, endpoint: NonNull<u8>) {

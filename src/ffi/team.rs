@@ -355,9 +355,7 @@ fn ways(wanted: ZeroCopy) -> Ways {
         (ZeroCopy::Auto, smsc) => Ways { cma: true, smsc },
         (ZeroCopy::Smsc, smsc @ Some(_)) => Ways { cma: false, smsc },
         (ZeroCopy::Smsc, None) => {
-            startup::remark(
-                "shared memory: Open MPI has selected no component of smsc that could read other processes' memory",
-            );
+            smsc::tell_why_none();
             Ways::NONE
         }
         (ZeroCopy::Cma, _) => Ways::CMA,

@@ -419,9 +419,9 @@ pub const TABLE: &[Param] = &[
         help: "How processes of a node read large messages from each other's memory, where that works between \
                all of them. off: they do not.",
         details: "cma: by cross memory attach (process_vm_readv, and process_vm_writev where both sides share the \
-               work). smsc: by what Open MPI's framework smsc has selected, such as XPMEM or KNEM (Open MPI \
-               5.0; --mca smsc chooses). auto: by smsc if that maps memory, as XPMEM does; else by cma; else by \
-               smsc. What has to be registered (KNEM) is read in Bcast, Gather and Allgather only.",
+               work). smsc: by what Open MPI's framework smsc has selected, such as XPMEM (Open MPI 5.0; \
+               --mca smsc chooses). auto: by smsc if that maps memory, as XPMEM does; else by cma; else by \
+               smsc. Not by one that reads only what was registered before (KNEM).",
         level: 4,
         accepted: || "auto, cma, smsc (with Open MPI 5.0), off".to_owned(),
         set: |c, t| zero_copy(t).map(|v| c.shm.zero_copy = v),

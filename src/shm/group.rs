@@ -12,14 +12,12 @@
 //! has failed, to those that may have confirmed.
 
 use std::io;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::cma;
 use super::failure::Failure;
-use super::keys::{self, Keys};
 use super::layout::Control;
-use super::locator::{HELLO_BYTES, Hello, Kind};
+use super::locator::{HELLO_BYTES, Hello};
 use super::mailbox::GroupId;
 use super::memory::{Contents, Member, Memory, Page};
 use super::peer::Peer;
@@ -46,7 +44,6 @@ pub struct Draft {
     pool: Arc<Pool>,
     hello: Hello,
     ways: Ways,
-    keys: Option<Keys>,
     attached: Option<Attached>,
     outcome: Outcome,
 }
@@ -85,16 +82,11 @@ impl Seat {
         );
         self.start.wrapping_add(offset)
     }
-
-    /// Its page of keys, where it is [`Kind::Keyed`].
-    fn keys(&self) -> *const u8 {
-        self.at(self.hello.control + 1, PAGE)
-    }
 }
 
 impl Draft {
-    pub(super) fn new(pool: Arc<Pool>, hello: Hello, ways: Ways, keys: Option<Keys>) -> Draft {
-        Draft { pool, hello, ways, keys, attached: None, outcome: Outcome::Unknown }
+    pub(super) fn new(pool: Arc<Pool>, hello: Hello, ways: Ways) -> Draft {
+        Draft { pool, hello, ways, attached: None, outcome: Outcome::Unknown }
     }
 
     /// What the other members need to know.
@@ -131,12 +123,10 @@ impl Draft {
             };
         }
         let peer = self.pool.attach(&hello.locator)?;
-        let last = hello.control.checked_add(u32::from(hello.smsc == Kind::Keyed));
-        if !last.is_some_and(|last| self.pool.has(hello.control, hello.group) && self.pool.has(last, hello.group)) {
+        if !self.pool.has(hello.control, hello.group) {
             return Err(Failure::new(format!("page {} and number {} cannot be", hello.control, hello.group)));
         }
-        let pages = 1 + u32::from(hello.smsc == Kind::Keyed);
-        peer.map.open(hello.control, pages).map_err(|e| Failure::of("cannot map a control block", e))?;
+        peer.map.open(hello.control, 1).map_err(|e| Failure::of("cannot map a control block", e))?;
         Ok(Seat { hello, start: peer.map.start(), peer: Some(peer), readable: false })
     }
 
@@ -153,25 +143,22 @@ impl Draft {
 
     /// Tries to read all other members' private memory by the component, by the endpoints that `find` gives.
     pub fn probe_smsc(&mut self, find: impl Fn(Member) -> Option<Endpoint>) -> std::result::Result<(), Failure> {
-        let kind = self.hello.smsc;
-        if kind == Kind::None {
+        if !self.hello.smsc {
             return Err(Failure::new("smsc: no component can be used here"));
         }
         self.probe(|seat, member, address, secret| {
-            if seat.hello.smsc != kind {
-                return Err(Failure::new("smsc: it has another kind of component, or none"));
+            if !seat.hello.smsc {
+                return Err(Failure::new("smsc: it has no component"));
             }
             let Some(peer) = &seat.peer else { return Ok(()) };
-            // SAFETY: it has said that the page is there, and said hello.
-            let key = (kind == Kind::Keyed).then(|| unsafe { keys::probe_key(seat.keys()) });
             if peer.smsc.get().is_none() {
                 let endpoint =
                     find(member).ok_or_else(|| Failure::new("smsc: the component cannot reach the process"))?;
-                endpoint.probe(address, secret, key.as_ref())?;
+                endpoint.probe(address, secret)?;
                 let _ = peer.smsc.set(endpoint);
                 return Ok(());
             }
-            peer.smsc.get().map_or(Ok(()), |endpoint| endpoint.probe(address, secret, key.as_ref()))
+            peer.smsc.get().map_or(Ok(()), |endpoint| endpoint.probe(address, secret))
         })
     }
 
@@ -200,8 +187,7 @@ impl Draft {
             return Err(Failure::new("a group was confirmed whose members' pools are not attached"));
         };
         self.outcome = Outcome::Confirmed;
-        let keys = self.keys.take().filter(|_| way == Way::Smsc);
-        Ok(Group { pool: self.pool.clone(), me, seats: seats.into(), id: self.hello.group, way, keys })
+        Ok(Group { pool: self.pool.clone(), me, seats: seats.into(), id: self.hello.group, way })
     }
 
     /// Ends it, because some member has not attached: no member uses the group.
@@ -229,8 +215,6 @@ pub struct Group {
     seats: Box<[Seat]>,
     id: GroupId,
     way: Way,
-    /// Where the component needs them.
-    keys: Option<Keys>,
 }
 
 impl Group {
@@ -250,17 +234,9 @@ impl Group {
     /// As for [`Memory::fetch`].
     unsafe fn fetch_smsc(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
         let seat = &self.seats[member];
-        let (from, key) = match self.keys {
-            None => (from, None),
-            Some(_) => {
-                // SAFETY: all members have keys, or none; the number is one that the member has exposed.
-                let (from, key) = unsafe { keys::find(seat.keys(), from) };
-                (from, Some(key))
-            }
-        };
         let endpoint = seat.peer.as_ref().and_then(|peer| peer.smsc.get());
         // SAFETY: by the caller's promise.
-        if endpoint.is_some_and(|endpoint| unsafe { endpoint.read(from, key.as_ref(), to, bytes) }) {
+        if endpoint.is_some_and(|endpoint| unsafe { endpoint.read(from, to, bytes) }) {
             reading::count(Way::Smsc, bytes);
             return Ok(());
         }
@@ -339,23 +315,6 @@ unsafe impl Memory for Group {
 
     fn zero_copy(&self) -> bool {
         self.way != Way::Nothing
-    }
-
-    fn registers(&self) -> bool {
-        self.keys.is_some()
-    }
-
-    fn expose(&self, start: *const u8, bytes: usize) -> Option<NonZeroU64> {
-        match &self.keys {
-            None => NonZeroU64::new(start.expose_provenance() as u64),
-            Some(keys) => keys.expose(start, bytes),
-        }
-    }
-
-    fn conceal(&self, number: NonZeroU64) {
-        if let Some(keys) = &self.keys {
-            keys.conceal(number);
-        }
     }
 
     fn stores(&self) -> bool {

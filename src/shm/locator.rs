@@ -125,20 +125,8 @@ pub struct Hello {
     /// Address and contents of a number in its private memory, by which to probe reading it; `None`: not
     /// wanted, or not possible.
     pub secret: Option<(u64, [u8; 16])>,
-    /// By which kind of component its private memory can be read.
-    pub smsc: Kind,
-}
-
-/// A kind of component that reads other processes' memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
-    /// There is none, or it is not wanted.
-    #[default]
-    None = 0,
-    /// One that reads at any address.
-    Free = 1,
-    /// One that reads what is registered: the page after the control block holds keys.
-    Keyed = 2,
+    /// A component may read its private memory.
+    pub smsc: bool,
 }
 
 impl Hello {
@@ -163,7 +151,7 @@ impl Hello {
         let (address, secret) = self.secret.unwrap_or_default();
         bytes.put(address.to_le_bytes());
         bytes.put(secret);
-        bytes.put((self.smsc as u32).to_le_bytes());
+        bytes.put(u32::from(self.smsc).to_le_bytes());
         bytes.bytes
     }
 
@@ -178,11 +166,7 @@ impl Hello {
         let group = GroupId::from_le_bytes(from.get());
         let probing = u32::from_le_bytes(from.get()) != 0;
         let secret = (u64::from_le_bytes(from.get()), from.get());
-        let smsc = match u32::from_le_bytes(from.get()) {
-            1 => Kind::Free,
-            2 => Kind::Keyed,
-            _ => Kind::None,
-        };
+        let smsc = u32::from_le_bytes(from.get()) != 0;
         Ok(Hello { locator: Locator::decode(&locator)?, control, group, secret: probing.then_some(secret), smsc })
     }
 }
@@ -222,7 +206,7 @@ mod tests {
     prop_compose! {
         fn hellos()(pid: i32, pid_space: u64, fd: i32, length: u64, token: [u8; 16], local: u32, locals: u32,
             path in prop::option::of(prop::collection::vec(1u8.., 0..LONGEST_PATH)), control: Page, group: GroupId,
-            secret: Option<(u64, [u8; 16])>, smsc in prop::sample::select(vec![Kind::None, Kind::Free, Kind::Keyed])) -> Hello {
+            secret: Option<(u64, [u8; 16])>, smsc: bool) -> Hello {
             let path = path.map(|path| PathBuf::from(OsStr::from_bytes(&[b"/", &path[..]].concat())));
             let locator = Locator { pid, pid_space, fd, length, token, place: Place { local, locals }, path };
             Hello { locator, control, group, secret, smsc }
@@ -252,7 +236,7 @@ mod tests {
     fn another_build_is_noticed() {
         let place = Place { local: 0, locals: 1 };
         let locator = Locator { pid: 1, pid_space: 2, fd: 3, length: 4, token: [5; 16], place, path: None };
-        let hello = Hello { locator, control: 1, group: 2, secret: None, smsc: Kind::None };
+        let hello = Hello { locator, control: 1, group: 2, secret: None, smsc: false };
         let mut bytes = hello.encode();
         assert!(!Hello::is_of_another_build(&bytes) && !Hello::is_of_another_build(&Hello::UNABLE));
         for at in [0, 4, 4 + BUILD_BYTES - 1] {

@@ -1,7 +1,6 @@
 //! What a team of processes shares, whoever provides it: pools of real processes, or the heap of a test.
 
 use crate::endpoint::Result;
-use std::num::NonZeroU64;
 
 /// A member of a team, by its place in the group.
 pub type Member = usize;
@@ -45,17 +44,6 @@ pub unsafe trait Memory: Send + Sync {
     fn view(&self, member: Member, page: Page, bytes: usize) -> *const u8;
     /// Whether members can read each other's private memory; the same for all members.
     fn zero_copy(&self) -> bool;
-    /// Whether others can only read what is exposed to them.
-    fn registers(&self) -> bool {
-        false
-    }
-    /// Lets the others read `bytes` at `start`: what they are to give to [`fetch`](Memory::fetch) as address.
-    /// `None`: they cannot, for want of memory.
-    fn expose(&self, start: *const u8, _bytes: usize) -> Option<NonZeroU64> {
-        NonZeroU64::new(start.expose_provenance() as u64)
-    }
-    /// Nobody reads any more what got this number from [`expose`](Memory::expose).
-    fn conceal(&self, _number: NonZeroU64) {}
     /// Whether they can write it, too; the same for all members.
     fn stores(&self) -> bool;
     /// Copies `bytes` at address `from` in another member's private memory to `to`, completely.

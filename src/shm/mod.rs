@@ -5,7 +5,7 @@
 //!   [`budget`], [`allowance`], [`locator`], [`peer`], [`lifelock`]). A [`group`] is made by a handshake, and
 //!   its pages are free again when all members have said so ([`mailbox`]). How other processes' private
 //!   memory is read and written: [`reading`]; by the system's means ([`cma`]), or by the MPI library's
-//!   ([`smsc`], [`keys`]).
+//!   ([`smsc`]).
 //! * Protocol: the members of a group are a [`team`]; a sequence of operations runs on a stream of it, each
 //!   operation a [`turn`]. What stands where, and how words count: [`layout`].
 //! * Operations: which way the bytes of each go is the matter of one table, [`policy`]; [`op`] has a file
@@ -26,7 +26,6 @@ pub mod drive;
 pub mod failure;
 pub mod group;
 pub mod heap;
-pub mod keys;
 pub mod layout;
 pub mod lifelock;
 pub mod locator;

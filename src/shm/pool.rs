@@ -23,7 +23,6 @@ use super::budget::{Budget, Usage};
 use super::cma;
 use super::failure::Failure;
 use super::group::{Draft, Outcome};
-use super::keys;
 use super::layout::Sleepers;
 use super::lifelock;
 use super::locator::{Hello, Locator, Place, pid_space};
@@ -168,24 +167,22 @@ impl Pool {
         self.lock().refusal.clone()
     }
 
-    /// Begins a group: leases the control block, and what `ways` of reading private memory need, which the
-    /// others may try.
+    /// Begins a group: leases the control block. The others may try these `ways` of reading private memory.
     pub fn prepare(self: &Arc<Pool>, ways: Ways) -> Result<Draft, Failure> {
         let mut state = self.lock();
         self.collect(&mut state);
         state.drafts += 1;
-        let begun = self.begin(&mut state, 1 + u32::from(keys::needed(ways)));
+        let begun = self.begin(&mut state);
         drop(state);
         let (group, control) = begun.inspect_err(|_| self.settled(Outcome::Unknown, 0))?;
         let secret = if ways.cma || ways.smsc.is_some() { cma::secret() } else { None };
-        // SAFETY: leased for the group, which keeps it longer than its keys.
-        let (smsc, keys) = unsafe { keys::begin(ways, secret, self.address(control + 1)) };
+        let smsc = secret.is_some() && ways.smsc.is_some();
         let hello = Hello { locator: self.locator.clone(), control, group, secret, smsc };
-        Ok(Draft::new(self.clone(), hello, ways, keys))
+        Ok(Draft::new(self.clone(), hello, ways))
     }
 
-    /// A number and so many pages, the first one a control block, for a new group.
-    fn begin(&self, state: &mut State, pages: u32) -> Result<(GroupId, Page), Failure> {
+    /// A number and a control block for a new group.
+    fn begin(&self, state: &mut State) -> Result<(GroupId, Page), Failure> {
         let group = match state.vacant.pop() {
             Some(Reverse(group)) => group,
             None if state.groups.len() < mailbox::groups(self.words) as usize => {
@@ -194,8 +191,8 @@ impl Pool {
             }
             None => return Err(Failure::new(format!("{} groups at a time are the most", state.groups.len()))),
         };
-        let control = self.take(state, pages, Contents::Zeros).inspect_err(|_| state.vacant.push(Reverse(group)))?;
-        state.groups[group as usize] = Some(Record { leases: vec![(control, pages)], ..Record::default() });
+        let control = self.take(state, 1, Contents::Zeros).inspect_err(|_| state.vacant.push(Reverse(group)))?;
+        state.groups[group as usize] = Some(Record { leases: vec![(control, 1)], ..Record::default() });
         Ok((group, control))
     }
 

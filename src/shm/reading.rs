@@ -6,8 +6,7 @@
 //! * *Threads*: a member may read in several threads at once (blocking operations in one, the progress engine
 //!   in another). process_vm_readv has no state; a component must say that it can.
 //! * *Nonblocking operations*: either way the reader does all the work, within one poll. A component that
-//!   maps keeps what it has mapped, so that a poll costs a copy; one that needs keys makes the owner register
-//!   its memory, which may take a system call and pins pages.
+//!   maps keeps what it has mapped, so that a poll costs a copy.
 //! * *Cost*: process_vm_readv takes a system call and a walk over the pages each time. Mapped memory costs
 //!   that once, and then what a copy costs.
 //! * *Failure*: some memory can be accessed by its own process only, such as a device's: then a read fails,

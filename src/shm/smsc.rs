@@ -1,18 +1,15 @@
 //! Reading another process' private memory by a component that somebody else provides: with Open MPI, what
-//! its framework smsc has selected (XPMEM, KNEM, cross memory attach).
+//! its framework smsc has selected (XPMEM, cross memory attach).
 //!
-//! Components come in three kinds: those that map the other's memory, which is then copied from like one's
-//! own; those that copy; and those that copy what its owner has registered before, by a key that the owner
-//! hands over ([`Keys`](super::keys::Keys)).
+//! Components come in two kinds: those that map the other's memory, which is then copied from like one's own,
+//! and those that copy. (Those that read only what its owner has registered before, as KNEM does, do not
+//! serve.)
 
 use super::cma;
 use super::copy;
 use super::failure::Failure;
 use std::fmt::Debug;
-use std::ptr::{self, NonNull};
-
-/// Bytes of the longest key.
-pub const KEY_BYTES: usize = 48;
+use std::ptr::NonNull;
 
 /// Private memory of another process that a component has mapped.
 pub struct View {
@@ -25,22 +22,17 @@ pub struct View {
 /// A component. All of it may be called by several threads at once.
 ///
 /// # Safety
-/// What a function has said it did is done: an endpoint, a view and a registration last until they are given
-/// back.
+/// What a function has said it did is done: an endpoint and a view last until they are given back.
 pub unsafe trait Component: Debug + Send + Sync {
     /// Whether it maps.
     fn maps(&self) -> bool;
-
-    /// Bytes of a key, up to [`KEY_BYTES`]; 0: it needs none.
-    fn key_bytes(&self) -> usize;
 
     /// Copies `bytes` at address `from` of the endpoint's process to `to`; false: it cannot, and some of `to`
     /// may have been written.
     ///
     /// # Safety
-    /// `endpoint` is one of this component's, `to` holds so many bytes, and `key` is null or holds
-    /// [`KEY_BYTES`].
-    unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize, key: *const u8) -> bool;
+    /// `endpoint` is one of this component's, and `to` holds so many bytes.
+    unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize) -> bool;
 
     /// Maps `bytes` at address `from` of the endpoint's process. Only where it [`maps`](Component::maps).
     ///
@@ -53,15 +45,6 @@ pub unsafe trait Component: Debug + Send + Sync {
     /// # Safety
     /// A view of this component's that is not used any more.
     unsafe fn unmap(&self, view: View);
-
-    /// Registers `bytes` of the caller's memory; what it gives begins with the key.
-    fn register(&self, start: *const u8, bytes: usize) -> Option<NonNull<u8>>;
-
-    /// Ends a registration.
-    ///
-    /// # Safety
-    /// A registration of this component's that is not used any more.
-    unsafe fn deregister(&self, registration: NonNull<u8>);
 
     /// Gives an endpoint back.
     ///
@@ -91,12 +74,11 @@ impl Endpoint {
         Endpoint { component, at }
     }
 
-    /// Copies `bytes` at address `from` of the process to `to`: all of them, or false. `key`: that of the
-    /// region they lie in, where the component needs one.
+    /// Copies `bytes` at address `from` of the process to `to`: all of them, or false.
     ///
     /// # Safety
     /// `to` holds so many bytes; the process has memory at `from` and keeps it until the call returns.
-    pub unsafe fn read(&self, from: u64, key: Option<&[u8; KEY_BYTES]>, to: *mut u8, bytes: usize) -> bool {
+    pub unsafe fn read(&self, from: u64, to: *mut u8, bytes: usize) -> bool {
         if self.component.maps() {
             // SAFETY: by the caller's promise.
             let Some(view) = (unsafe { self.component.map(self.at, from, bytes) }) else { return false };
@@ -108,15 +90,15 @@ impl Endpoint {
             return true;
         }
         // SAFETY: by the caller's promise.
-        unsafe { self.component.copy(self.at, from, to, bytes, key.map_or(ptr::null(), |key| key.as_ptr())) }
+        unsafe { self.component.copy(self.at, from, to, bytes) }
     }
 
     /// Whether the private memory of the process can be read: reads its number at `address`, and compares, as
     /// [`cma::probe`] does.
-    pub fn probe(&self, address: u64, secret: [u8; cma::SECRET], key: Option<&[u8; KEY_BYTES]>) -> Result<(), Failure> {
+    pub fn probe(&self, address: u64, secret: [u8; cma::SECRET]) -> Result<(), Failure> {
         let mut got = [0; cma::SECRET];
         // SAFETY: `got` is so long, and its owner has said that the number is there, for good.
-        if !unsafe { self.read(address, key, got.as_mut_ptr(), got.len()) } {
+        if !unsafe { self.read(address, got.as_mut_ptr(), got.len()) } {
             return Err(Failure::new("smsc: the component cannot read the process' memory"));
         }
         match got == secret {

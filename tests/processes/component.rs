@@ -8,20 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 use coll_rust::shm::cma;
 use coll_rust::shm::reading::Ways;
-use coll_rust::shm::smsc::{Component, Endpoint, KEY_BYTES, View};
+use coll_rust::shm::smsc::{Component, Endpoint, View};
 
 /// What a component does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Copies,
     Maps,
-    CopiesByKey,
 }
 
 #[derive(Debug)]
 pub struct Fake {
     what: What,
-    /// Views and registrations that have not been given back.
+    /// Views that have not been given back.
     pub about: AtomicIsize,
     /// Refuses to read more than a probe does.
     pub tired: AtomicBool,
@@ -34,15 +33,6 @@ impl Fake {
         let (about, tired, views) = Default::default();
         Box::leak(Box::new(Fake { what, about, tired, views }))
     }
-}
-
-/// A key: a mark, and which region it is of.
-const MARK: u64 = 0x6b65_7973;
-const MARKED: usize = 24;
-
-fn key(start: u64, bytes: usize) -> [u8; MARKED] {
-    let words = [MARK, start, bytes as u64].map(u64::to_le_bytes);
-    words.as_flattened().try_into().unwrap()
 }
 
 /// The endpoint of a process: its number.
@@ -58,26 +48,14 @@ fn pid(endpoint: NonNull<u8>) -> i32 {
     unsafe { endpoint.cast::<i32>().read() }
 }
 
-// SAFETY: views and registrations are boxes that last until they are given back.
+// SAFETY: views are boxes that last until they are given back.
 unsafe impl Component for Fake {
     fn maps(&self) -> bool {
         self.what == What::Maps
     }
 
-    fn key_bytes(&self) -> usize {
-        if self.what == What::CopiesByKey { MARKED } else { 0 }
-    }
-
-    unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize, key: *const u8) -> bool {
+    unsafe fn copy(&self, endpoint: NonNull<u8>, from: u64, to: *mut u8, bytes: usize) -> bool {
         assert!(!self.maps(), "a component that maps is not asked to copy");
-        assert_eq!(key.is_null(), self.what == What::Copies);
-        if !key.is_null() {
-            // SAFETY: by the caller's promise.
-            let key: [u8; KEY_BYTES] = unsafe { key.cast::<[u8; KEY_BYTES]>().read_unaligned() };
-            let word = |i: usize| u64::from_le_bytes(key[8 * i..][..8].try_into().unwrap());
-            assert_eq!(word(0), MARK);
-            assert!(word(1) <= from && from + bytes as u64 <= word(1) + word(2), "outside of what is registered");
-        }
         // SAFETY: by the caller's promise.
         !(self.tired.load(Ordering::Relaxed) && bytes > cma::SECRET)
             && unsafe { cma::read(pid(endpoint), from, to, bytes) }.is_ok()
@@ -99,17 +77,6 @@ unsafe impl Component for Fake {
     unsafe fn unmap(&self, view: View) {
         self.about.fetch_sub(1, Ordering::Relaxed);
         assert!(self.views.lock().unwrap().remove(&(view.context as usize)).is_some(), "a view of ours");
-    }
-
-    fn register(&self, start: *const u8, bytes: usize) -> Option<NonNull<u8>> {
-        self.about.fetch_add(1, Ordering::Relaxed);
-        NonNull::new(Box::into_raw(Box::new(key(start as u64, bytes))).cast())
-    }
-
-    unsafe fn deregister(&self, registration: NonNull<u8>) {
-        self.about.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: made in `register`.
-        drop(unsafe { Box::from_raw(registration.as_ptr().cast::<[u8; MARKED]>()) });
     }
 
     unsafe fn release(&self, endpoint: NonNull<u8>) {

@@ -7,7 +7,7 @@
 use super::block::{Block, all_lengths, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
-use super::{Exposed, announce, announced, expose, fetch, is_short_gathered};
+use super::{address, announce, announced, fetch, is_short_gathered};
 use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -105,9 +105,10 @@ async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
 ) -> Result<()> {
     let mine = Block::new(all, turn.me());
     let facts = turn.facts(Operation::Allgather, zero_copy);
-    let region = || own.map_or_else(|| expose(&turn, &mine), |own| expose(&turn, own));
-    let region = facts.way(mine.len()).reads_peers().then(region);
-    let from = region.as_ref().map_or(0, Exposed::address);
+    let from = match facts.way(mine.len()).reads_peers() {
+        true => own.map_or_else(|| address(&turn, &mine), |own| address(&turn, own)),
+        false => 0,
+    };
     let lent = Lent {
         readers: || peers.to().collect(),
         copy: |_, part, room| match own {

@@ -7,7 +7,7 @@
 
 use super::divided;
 use super::lent::{Lent, copy_part};
-use super::{announce, announced, expose, is_short};
+use super::{address, announce, announced, is_short};
 use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -106,9 +106,9 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, zero_copy: usize, di
     let (way, middle) = way(&turn, len, zero_copy, divide);
     turn.set_free().await?;
     if way.reads_peers() {
-        let region = expose(&turn, data);
-        announce(&turn, region.address());
-        if region.address() != 0 {
+        let from = address(&turn, data);
+        announce(&turn, from);
+        if from != 0 {
             turn.publish(1);
             let helped = help(&turn, data, middle).await;
             let told = helped.map(|end| divided::tell(&turn, end));

@@ -10,7 +10,7 @@
 use super::block::{Block, all_lengths, index, sum_lengths, transfer};
 use super::divided::{self, LOAN};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
-use super::{address, announce, announced, expose, fetch, is_short_gathered};
+use super::{address, announce, announced, fetch, is_short_gathered};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -103,9 +103,9 @@ async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, ze
     let facts = turn.facts(Operation::Gather, zero_copy);
     turn.set_free().await?;
     if facts.way(len).reads_peers() {
-        let region = expose(&turn, own);
-        announce(&turn, region.address());
-        if region.address() != 0 {
+        let from = address(&turn, own);
+        announce(&turn, from);
+        if from != 0 {
             turn.publish(1);
             let stored = write(&turn, &facts, root, own).await;
             let told = stored.map(|all| divided::tell(&turn, if all { turn.size() } else { 0 }));

@@ -39,11 +39,10 @@ pub use facts::choice;
 
 use crate::endpoint::{Error, Result, Span, Stream};
 use crate::shm::layout::{LINE, SHARE_ALIGN, share};
-use crate::shm::memory::{Member, Memory};
+use crate::shm::memory::Member;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
-use std::num::NonZeroU64;
 use std::ops::Range;
 
 /// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in
@@ -119,7 +118,7 @@ fn announced(turn: &Turn<'_>, member: Member) -> u64 {
     get(turn.payload(member))
 }
 
-/// The address for others to read one of several blocks at; 0 if they cannot.
+/// The address for others to read data at; 0 if they cannot.
 fn address<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S) -> u64 {
     address_in(turn.team(), data)
 }
@@ -127,37 +126,9 @@ fn address<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S) -> u64 {
 /// The same, where the turn is about to end.
 fn address_in<S: Stream + ?Sized>(team: &Team, data: &S) -> u64 {
     match data.direct() {
-        Some(span) if team.memory().zero_copy() && !team.memory().registers() => span.ptr() as u64,
+        Some(span) if team.memory().zero_copy() => span.ptr().expose_provenance() as u64,
         _ => 0,
     }
-}
-
-/// Data that others may read until this is dropped.
-struct Exposed<'t> {
-    memory: &'t dyn Memory,
-    number: Option<NonZeroU64>,
-}
-
-impl Exposed<'_> {
-    /// The address for others to read at; 0 if they cannot.
-    fn address(&self) -> u64 {
-        self.number.map_or(0, NonZeroU64::get)
-    }
-}
-
-impl Drop for Exposed<'_> {
-    fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.memory.conceal(number);
-        }
-    }
-}
-
-/// Lets others read `data`, if they can.
-fn expose<'t, S: Stream + ?Sized>(turn: &Turn<'t>, data: &S) -> Exposed<'t> {
-    let memory = turn.team().memory();
-    let span = data.direct().filter(|_| memory.zero_copy());
-    Exposed { memory, number: span.and_then(|span| memory.expose(span.ptr(), data.len())) }
 }
 
 /// Bytes that are read at a time from another member's memory to a stream that has to be unpacked.

@@ -145,9 +145,7 @@ pub fn choose(facts: &Facts) -> Choice {
         Operation::Scatter => scatter(facts, bytes),
         Operation::Allgather if reads(facts, bytes) && facts.access.reads() => choice(Way::SingleCopy, Rule::ReadPays),
         Operation::Alltoall if facts.in_place => choice(Way::Pipeline, Rule::InPlace),
-        Operation::Alltoall if reads(facts, bytes) && facts.access.reads_anywhere() => {
-            choice(Way::SingleCopy, Rule::ReadPays)
-        }
+        Operation::Alltoall if reads(facts, bytes) && facts.access.reads() => choice(Way::SingleCopy, Rule::ReadPays),
         Operation::Allgather | Operation::Alltoall => choice(Way::Pipeline, Rule::Rest),
         Operation::Reduce => reduce(facts, bytes),
         Operation::Allreduce => allreduce(facts, bytes),
@@ -223,7 +221,7 @@ pub fn writers_part(facts: &Facts, bytes: usize, writer: Writer) -> usize {
 
 fn scatter(facts: &Facts, bytes: usize) -> Choice {
     let deals = facts.cores == Cores::Shared && facts.rooms.slot >= NOTE;
-    if reads(facts, bytes) && facts.access.reads_anywhere() {
+    if reads(facts, bytes) && facts.access.reads() {
         return rooted(facts, bytes, Writer::HasOwn);
     }
     match deals {
@@ -256,7 +254,7 @@ fn reads_operands(facts: &Facts) -> usize {
 }
 
 fn allreduce(facts: &Facts, bytes: usize) -> Choice {
-    if facts.members > 1 && bytes >= reads_operands(facts) && facts.access.reads_anywhere() {
+    if facts.members > 1 && bytes >= reads_operands(facts) && facts.access.reads() {
         return Choice { way: Way::SingleCopy, rule: Rule::ReadPays };
     }
     match facts.members > 1 && bytes >= facts.limits.shared_work {

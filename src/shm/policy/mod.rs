@@ -64,8 +64,6 @@ pub enum Mode {
 pub enum Access {
     /// Nothing.
     Nobody,
-    /// Read what its owner has registered: one run of bytes for each operation.
-    Registered,
     /// Read.
     Reads,
     /// Read and write.
@@ -73,14 +71,9 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether a member can read a run of bytes of another.
+    /// Whether a member can read another's.
     fn reads(self) -> bool {
         self != Access::Nobody
-    }
-
-    /// Whether it can read several runs, wherever they are.
-    fn reads_anywhere(self) -> bool {
-        matches!(self, Access::Reads | Access::Writes)
     }
 }
 

@@ -17,7 +17,7 @@ const OPERATIONS: [Operation; 10] = [
     Operation::Scan,
 ];
 const MODES: [Mode; 3] = [Mode::Blocking, Mode::Nonblocking, Mode::Persistent];
-const ACCESS: [Access; 4] = [Access::Nobody, Access::Registered, Access::Reads, Access::Writes];
+const ACCESS: [Access; 3] = [Access::Nobody, Access::Reads, Access::Writes];
 const MEMBERS: [usize; 6] = [1, 2, 3, 8, 129, 300];
 /// From how many bytes on to read, and which are not read.
 const READS: [(usize, usize); 5] =
@@ -161,7 +161,6 @@ fn by_predicates(facts: &Facts, len: usize) -> Way {
     let Facts { rooms, limits, members, access, .. } = *facts;
     let (crowded, blocking) = (facts.cores == Cores::Shared, facts.mode == Mode::Blocking);
     let zero_copy = access != Access::Nobody;
-    let anywhere = zero_copy && access != Access::Registered;
     let from = limits.reads_from;
     let has = (from..limits.reads_end).contains(&len);
     let least = from.max(facts.element * members);
@@ -193,7 +192,7 @@ fn by_predicates(facts: &Facts, len: usize) -> Way {
         Operation::Reduce if len >= shares => Way::Split,
         Operation::Reduce => Way::Pipeline,
         Operation::Allreduce if is_short(limits.shared_work.min(least)) => room(),
-        Operation::Allreduce if members > 1 && len >= least && anywhere => Way::SingleCopy,
+        Operation::Allreduce if members > 1 && len >= least && zero_copy => Way::SingleCopy,
         Operation::Allreduce if members > 1 && len >= limits.shared_work && crowded => Way::ReduceBcast,
         Operation::Allreduce if members > 1 && len >= limits.shared_work => Way::Split,
         Operation::Allreduce => Way::Pipeline,
@@ -221,10 +220,10 @@ fn by_predicates(facts: &Facts, len: usize) -> Way {
         _ if is_short(from) => room(),
         Operation::Bcast if has && zero_copy => read(divided(Writer::Idle, true)),
         Operation::Gather if has && zero_copy => read(divided(Writer::HasOwn, members * LOAN <= rooms.slot)),
-        Operation::Scatter if has && anywhere => read(divided(Writer::HasOwn, true)),
+        Operation::Scatter if has && zero_copy => read(divided(Writer::HasOwn, true)),
         Operation::Scatter if crowded && rooms.slot >= 32 => Way::Ring,
         Operation::Allgather if has && zero_copy => Way::SingleCopy,
-        Operation::Alltoall if has && anywhere => Way::SingleCopy,
+        Operation::Alltoall if has && zero_copy => Way::SingleCopy,
         _ => Way::Pipeline,
     }
 }

@@ -13,7 +13,6 @@ use crate::sync::shared::Ordering;
 pub(super) fn reading(memory: &dyn Memory) -> Access {
     match memory.zero_copy() {
         false => Access::Nobody,
-        true if memory.registers() => Access::Registered,
         true if memory.stores() => Access::Writes,
         true => Access::Reads,
     }
