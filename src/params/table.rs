@@ -388,11 +388,9 @@ pub const TABLE: &[Param] = &[
         help: "How a process writes 4k and more to its queues. cached: through its caches; streaming: past them \
                (on x86-64; elsewhere as cached).",
         details: "auto: past them while such writes take as long as if cache lines had to come back from far, and, \
-               on processors of AMD's, in long Gathers and Scatters where processes take turns on fewer cores, \
-               and in long blocking Alltoall(v)s of six to eight of them (with fragments as built in), what is \
-               read on other cores. Through the caches in any case: what is not contiguous, and what is \
-               computed in its place, as results of Scan; with auto, also blocks of Alltoall(v), and of \
-               Scatters of up to some 100k, whose reader runs on the writer's core.",
+               on processors of AMD's, in long Gathers and Scatters where processes take turns on fewer cores. \
+               Through the caches in any case: what is not contiguous, and what is computed in its place, as \
+               results of Scan.",
         level: 5,
         accepted: || "auto, cached, streaming".to_owned(),
         set: |c, t| stores(t).map(|v| c.shm.stores = v),
