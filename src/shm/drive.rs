@@ -67,14 +67,19 @@ pub fn drive<'t, T>(
     }
 }
 
-/// Waits for a word that has been looked at in vain: gives the core away and looks again, until the word has
-/// come, or more than that is due: progress, as after every eighth vain look, or a sleep. `None`: go on with
-/// [`drive`]. Until then nobody looks whether members have failed, or whether messages are awaited.
+/// Waits for a word that has been looked at in vain: gives the core away, unless it pays to [look
+/// on](Reach::look_on), and looks again, until the word has come, or more than that is due: progress, as
+/// after every eighth vain look, or a sleep. `None`: go on with [`drive`]. Until then nobody looks whether
+/// members have failed, or whether messages are awaited.
 #[inline(always)]
 pub fn give_way(late: &Reach<'_>, team: &Team, mut around: impl Around, patience: &mut Patience) -> Option<u64> {
     patience.begin();
     let most = team.only_yields(patience);
     for polls in 1..=most {
+        if let Some(seen) = late.look_on() {
+            patience.gave_way(polls - 1);
+            return Some(seen);
+        }
         around.yield_now();
         if let Some(seen) = late.look() {
             patience.gave_way(polls);
@@ -233,6 +238,21 @@ mod tests {
                 give_way(&late(5), &team, &record, &mut Patience::default()),
                 (!expected.is_empty()).then_some(5)
             );
+        }
+    }
+
+    #[test]
+    fn who_waits_for_another_core_keeps_its_own_a_little_longer() {
+        for (there, expected) in [(2, ""), (1, "y"), (0, "y")] {
+            let heap = Heap::new(2, usize::MAX, true);
+            let teams = [0, 1].map(|me| Team::new(heap.member(me), Config { waiting: CROWDED, ..Config::default() }));
+            teams[0].tell(1);
+            teams[1].tell(there);
+            let (word, record) = (SharedU64::new(5), Record::default());
+            // All wait for that one: so the word may lie anywhere. It has come since it was looked at.
+            let late = Reach::new(&teams[0], &word, 5, 1, true).from_root();
+            assert_eq!(give_way(&late, &teams[0], &record, &mut Patience::default()), Some(5));
+            assert_eq!(*record.letters.borrow(), expected, "core {there}");
         }
     }
 

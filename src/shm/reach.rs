@@ -14,8 +14,9 @@ use std::task::{Context, Poll};
 /// pauses (25 ns) a Bcast of 8 to 64 B between two cores took 4 to 8 % longer.
 const HURRIED: u32 = 40;
 
-/// Looks of each poll, with a pause after each, in the middle of a message (1 µs).
-const LOOKS_FOR_A_PIECE: u32 = 40;
+/// Looks, with a pause after each, that take about as long as to give the core away and to get it back (1
+/// µs).
+const LOOKS_FOR_A_TURN: u32 = 40;
 
 /// A caller that does not block and has looked on in vain so often looks once at a time again: the member
 /// does something else meanwhile.
@@ -27,7 +28,7 @@ const LOOKS_ON: u32 = 16;
 /// single look took, up to 2 KiB; twice as many looks changed nothing.
 const LOOKS_AT_FIRST: u32 = 10;
 
-const _: () = assert!(LOOKS_FOR_A_PIECE <= HURRIED, "who waits for a piece pauses after each look");
+const _: () = assert!(LOOKS_FOR_A_TURN <= HURRIED, "who looks for a turn pauses after each look");
 const _: () = assert!(LOOKS_ON <= COUNTED, "so many are counted");
 
 /// How often a caller that does not block looks again before it gives up its first poll.
@@ -49,6 +50,8 @@ pub struct Reach<'t> {
     /// It has been looked already, in vain.
     looked: bool,
     blocking: bool,
+    /// All wait for this member, and nobody for the caller.
+    from_root: bool,
     /// The failure of a third member does not matter.
     alone: bool,
 }
@@ -71,6 +74,7 @@ impl<'t> Reach<'t> {
             vain: Vain::NONE,
             looked: false,
             blocking,
+            from_root: false,
             alone: false,
         }
     }
@@ -83,7 +87,7 @@ impl<'t> Reach<'t> {
     pub(super) fn soon(self) -> Reach<'t> {
         match self.team.config().waiting.crowded {
             true => self,
-            false => Reach { looks: self.team.looks().min(LOOKS_FOR_A_PIECE), ..self },
+            false => Reach { looks: self.team.looks().min(LOOKS_FOR_A_TURN), ..self },
         }
     }
 
@@ -102,6 +106,28 @@ impl<'t> Reach<'t> {
     /// The failure of a third member shall not end it.
     pub(super) fn alone(self) -> Reach<'t> {
         Reach { alone: true, ..self }
+    }
+
+    /// All wait for this member, and nobody for the caller.
+    #[inline(always)]
+    pub fn from_root(self) -> Reach<'t> {
+        Reach { from_root: true, ..self }
+    }
+
+    /// Goes on looking for about as long as it takes to give the core away and to get it back, where [that
+    /// may well be enough](Team::may_come_soon): what the word has come to, if it has.
+    #[inline(always)]
+    pub(super) fn look_on(&self) -> Option<u64> {
+        if !self.team.may_come_soon(self.member, self.word, self.target, self.from_root) {
+            return None;
+        }
+        for _ in 0..LOOKS_FOR_A_TURN {
+            if let Some(seen) = self.come() {
+                return Some(seen);
+            }
+            std::hint::spin_loop();
+        }
+        None
     }
 
     /// Looks at once: `None` where the word has come so far, else what is left of the wait. As a rule nothing

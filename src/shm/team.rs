@@ -14,6 +14,7 @@
 
 mod at;
 mod limits;
+mod places;
 mod stream;
 mod waking;
 
@@ -29,6 +30,7 @@ use crate::shm::policy::Access as Reading;
 use crate::shm::rates::ByMode;
 use crate::shm::reach::Reach;
 use crate::shm::turn::Turn;
+use crate::sync::here::Here;
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
 use smallvec::SmallVec;
@@ -60,6 +62,9 @@ pub struct Team {
     /// Up to so many bytes of a blocking operation lie [still](Config::still), and are not read elsewhere.
     still: AtomicU16,
     looks: u32,
+    here: Here,
+    /// What the caller has told the others of its core.
+    core: AtomicU16,
     /// Where all members are counted that may sleep.
     sleepers: At<Sleepers>,
     /// Of all members, for the first stream.
@@ -128,6 +133,8 @@ impl Team {
             awaited: Awaited::default(),
             config,
             fragment_mask,
+            here: if config.waiting.crowded { Here::find() } else { Here::NOWHERE },
+            core: AtomicU16::new(0),
             share: share(fragment, size, 64),
             reading,
             may_sleep,

@@ -7,6 +7,7 @@ pub mod clock;
 #[cfg(not(loom))]
 pub mod cores;
 pub mod futex;
+pub mod here;
 #[cfg(loom)]
 pub mod model;
 pub mod pages;

@@ -92,6 +92,9 @@ const LOOKS: u32 = 2;
 /// Looks within one poll where the awaited process may need this core: a fraction of what giving it away
 /// costs.
 const CROWDED_LOOKS: u32 = 5;
+/// The same of an `auto` wait, which in short calls [goes on looking](crate::shm::reach::Reach) where the
+/// awaited process probably does not need this core.
+const CROWDED_AUTO_LOOKS: u32 = 1;
 /// There, one vain poll of so many makes progress elsewhere.
 const POLLS_PER_PROGRESS: u32 = 8;
 
@@ -118,6 +121,7 @@ impl Waiting {
     pub fn looks(&self) -> u32 {
         match self.mode {
             Mode::Spin => self.spin,
+            Mode::Auto if self.crowded => self.spin.min(CROWDED_AUTO_LOOKS),
             _ if self.crowded => self.spin.min(CROWDED_LOOKS),
             Mode::Yield => self.spin.min(50),
             Mode::Auto | Mode::Block => self.spin,

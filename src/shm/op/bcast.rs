@@ -27,7 +27,7 @@ macro_rules! short {
             unsafe { copy::pack($data, 0, $len, $turn.room($root, $len)) }?;
             $turn.publish_and_finish(1);
         } else {
-            if let Some($late) = $turn.wrote_room($root, $len).late() {
+            if let Some($late) = $turn.wrote_room($root, $len).from_root().late() {
                 $reach?;
             }
             // SAFETY: published, and they fit.

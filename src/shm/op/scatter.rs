@@ -255,11 +255,11 @@ pub fn receive<S: Stream + ?Sized>(
         if !rooms.hold(len) {
             let way = turn.way(Operation::Scatter, len, 1, zero_copy);
             if way == Way::Ring && dealt::is_one(&turn, len) {
-                if let Some(late) = turn.wrote(root, 1).late() {
+                if let Some(late) = turn.wrote(root, 1).from_root().late() {
                     waits.reach(late).await?;
                 }
                 let (at, step) = dealt::told(&turn, root, len)?;
-                if let Some(late) = turn.wrote(root, step).late() {
+                if let Some(late) = turn.wrote(root, step).from_root().late() {
                     waits.reach(late).await?;
                 }
                 let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), turn.bypasses(turn.size() - 1, len));
@@ -271,7 +271,7 @@ pub fn receive<S: Stream + ?Sized>(
             return waits.long(move || receive_long(turn, root, own, zero_copy)).await;
         }
         if len > 0 {
-            if let Some(late) = turn.wrote_at(root, rooms.at(&turn, me, len), len).late() {
+            if let Some(late) = turn.wrote_at(root, rooms.at(&turn, me, len), len).from_root().late() {
                 waits.reach(late).await?;
             }
             // SAFETY: published, and a share holds so much.

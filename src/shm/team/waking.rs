@@ -32,12 +32,13 @@ pub(super) struct Awaited {
 
 impl Team {
     /// Where processes take turns on the cores, little of what a blocking operation touches is in this core's
-    /// cache: brings what every one touches, all at the same time.
+    /// cache: brings what every one touches, all at the same time. Tells on which core the caller is.
     #[inline(always)]
     pub fn bring(&self) {
         if !self.may_sleep {
             return;
         }
+        self.tell_core();
         let own = ptr::from_ref(self).cast::<u8>();
         (1..HEAD_LINES).for_each(|i| cache::bring(own.wrapping_add(i * 64)));
         cache::bring(self.sleepers.0.cast());
