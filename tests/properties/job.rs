@@ -39,7 +39,7 @@ impl Machine {
             uppers.sort();
         }
         let shared = |rng: &mut Rng| Modules { modules: 4, cores: [1, 4, 4, 4][rng.below(4)] };
-        let hw = Hardware { l2: shared(rng), l3: shared(rng), numa: shared(rng), socket: shared(rng) };
+        let hw = Hardware { l2: shared(rng), l3: shared(rng), numa: shared(rng), socket: shared(rng), processors: 0 };
         let mut ranks: Vec<(u32, [Option<u32>; 4])> = (0..size)
             .map(|_| {
                 // Uneven: the first node gets most.
