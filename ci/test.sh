@@ -9,6 +9,9 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 # name | time limit in seconds | command
+#
+# Those marked & use one core for most of their time, and measure nothing: they run one after the other beside
+# those above them, and are waited for at their place.
 checks='
 format      |   60 | cargo fmt --all --check
 mutants     |   60 | ci/test-loom.sh --changes
@@ -16,10 +19,10 @@ clippy      |  600 | cargo clippy --quiet --all-targets -- -D warnings
 clippy-perf |  600 | cargo clippy --quiet -p mpiperf --all-targets -- -D warnings
 clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
 units       |  900 | cargo test --no-fail-fast
-loom        | 1200 | ci/test-loom.sh
 miri        |  900 | ci/test-miri.sh
 units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
-build       |  900 | ci/build.sh
+build &     |  900 | ci/build.sh
+loom &      | 1500 | ci/test-loom.sh --part
 mpiperf     |  600 | ci/test-mpiperf.sh
 mpi         |  900 | ci/test-mpi.sh
 matrix      |  400 | ci/test-matrix.sh
@@ -33,7 +36,7 @@ mpi4py      |  600 | ci/test-mpi4py.sh
 autotools   |  600 | ci/test-autotools.sh
 '
 trim() { sed 's/^ *//;s/ *$//'; }
-names=$(awk -F'|' 'NF > 1 { gsub(/ /, "", $1); print $1 }' <<<"$checks")
+names=$(awk -F'|' 'NF > 1 { gsub(/[ &]/, "", $1); print $1 }' <<<"$checks")
 
 if [ "${1:-}" = --list ]; then
     echo "$names"
@@ -70,21 +73,29 @@ count() {
     failed=$((failed + bad))
 }
 
+# Its line of the table: the time limit, the command, or whether it is marked.
+limit_of() { awk -F'|' -v name="$1" '{ key = $1; gsub(/[ &]/, "", key); if (key == name) print $2 }' <<<"$checks" | trim; }
+command_of() { awk -F'|' -v name="$1" '{ key = $1; gsub(/[ &]/, "", key); if (key == name) print $3 }' <<<"$checks" | trim; }
+beside() { awk -F'|' -v name="$1" '{ key = $1; gsub(/ /, "", key); if (key == name "&") found = 1 } END { exit !found }' <<<"$checks"; }
+
+# Runs a check; its output goes to NAME.log, its exit code and its seconds to NAME.end.
 run() {
-    local name=$1 limit=$2 log=$scratch/$1.log code=0 started=$SECONDS
-    shift 2
-    echo "--- $name: $*"
-    if [[ $1 == ci/* && ! -x $1 ]]; then
-        echo "    there is no $1"
-        failed=$((failed + 1))
-        return
-    fi
-    timeout -k 20 "$limit" "$@" >"$log" 2>&1 </dev/null || code=$?
-    times+=("$name $((SECONDS - started)) s")
+    local name=$1 code=0 started=$SECONDS
+    # shellcheck disable=SC2046
+    timeout -k 20 "$(limit_of "$name")" $(command_of "$name") >"$scratch/$name.log" 2>&1 </dev/null || code=$?
+    echo "$code $((SECONDS - started))" >"$scratch/$name.ended"
+    mv "$scratch/$name.ended" "$scratch/$name.end"
+}
+
+# Prints how a check ended, and adds up its tests.
+tell() {
+    local name=$1 log=$scratch/$1.log code seconds
+    read -r code seconds <"$scratch/$name.end"
+    times+=("$name $seconds s")
     case $code in
     0)
         grep '^test result:' "$log" || tail -n 3 "$log"
-        echo "    ok, $((SECONDS - started)) s"
+        echo "    ok, $seconds s"
         ;;
     77)
         tail -n 1 "$log"
@@ -95,20 +106,29 @@ run() {
         # What failed may stand far above the end.
         grep -nE '^(FAILED|test .* FAILED|error)|panicked at' "$log" | head -n 20
         tail -n 80 "$log"
-        [ $code -ne 124 ] || echo "    over its limit of $limit s"
-        echo "    FAILED with exit code $code, $((SECONDS - started)) s"
+        [ "$code" -ne 124 ] || echo "    over its limit of $(limit_of "$name") s"
+        echo "    FAILED with exit code $code, $seconds s"
         notes+=("$name: FAILED")
         ;;
     esac
-    count $code "$log"
+    count "$code" "$log"
 }
 
+lane=
+if [ ${#wanted[@]} -gt 1 ]; then
+    for name in "${wanted[@]}"; do ! beside "$name" || run "$name"; done &
+    lane=$!
+    trap 'kill $lane 2>/dev/null; rm -rf "$scratch"' EXIT
+fi
 for name in "${wanted[@]}"; do
-    line=$(awk -F'|' -v name="$name" '{ key = $1; gsub(/ /, "", key); if (key == name) print }' <<<"$checks")
-    limit=$(cut -d'|' -f2 <<<"$line" | trim)
-    command=$(cut -d'|' -f3- <<<"$line" | trim)
-    # shellcheck disable=SC2086
-    run "$name" "$limit" $command
+    echo "--- $name: $(command_of "$name")"
+    if [ -n "$lane" ] && beside "$name"; then
+        while [ ! -f "$scratch/$name.end" ] && kill -0 "$lane" 2>/dev/null; do sleep 1; done
+        [ -f "$scratch/$name.end" ] || echo "125 0" >"$scratch/$name.end"
+    else
+        run "$name"
+    fi
+    tell "$name"
 done
 
 echo
