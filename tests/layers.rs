@@ -130,3 +130,93 @@ fn the_table_of_ways_is_pure() {
         }
     }
 }
+
+/// A part of a module, with all that lies below it, and what it may not know: who imports it stands above it.
+/// Modules whose parts still import each other in circles, and how many of them do: none may join them.
+const CIRCLES: &[(&str, usize)] = &[("ffi", 23)];
+
+/// The parts of a module that a file names, by paths from the crate or from above itself; what is inside
+/// `#[cfg(test)]` at its end does not count.
+fn parts_named(module: &str, file: &Path, text: &str) -> Vec<String> {
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let flat = code(text).collect::<Vec<_>>().join(" ");
+    let depth = file.components().count() - usize::from(file.ends_with("mod.rs"));
+    // From src/shm/op/bcast.rs `super::super` is shm, from src/shm/op.rs `super` is.
+    let above = "super::".repeat(depth.saturating_sub(1));
+    let from_crate = format!("crate::{module}::");
+    let mut named = Vec::new();
+    for prefix in [from_crate.as_str(), above.as_str()].into_iter().filter(|prefix| !prefix.is_empty()) {
+        for (at, _) in flat.match_indices(prefix) {
+            let longer = prefix.starts_with("super") && flat[..at].ends_with("super::");
+            let rest = &flat[at + prefix.len()..];
+            if longer || rest.starts_with("super::") {
+                continue;
+            }
+            named.extend(first_names(rest));
+        }
+    }
+    named
+}
+
+/// The first name of a path, or those of a group of paths in braces.
+fn first_names(rest: &str) -> Vec<String> {
+    let name = |text: &str| text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    let Some(group) = rest.strip_prefix('{') else { return vec![name(rest)] };
+    let (mut names, mut depth) = (vec![name(group)], 1);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 1 => names.push(name(&group[at + 1..])),
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    names
+}
+
+#[test]
+fn the_parts_of_a_module_import_each_other_one_way() {
+    use std::collections::{BTreeMap, BTreeSet};
+    assert_eq!(first_names("{a::{b, c}, d, e::f};"), ["a", "d", "e"]);
+    let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    for (module, _) in MAY_IMPORT.iter().filter(|(module, _)| src.join(module).is_dir()) {
+        let mut files = Vec::new();
+        sources(&src.join(module), &mut files);
+        let part_of = |file: &Path| {
+            let inside = file.strip_prefix(src.join(module)).unwrap();
+            inside.iter().next().unwrap().to_string_lossy().trim_end_matches(".rs").to_owned()
+        };
+        let parts: BTreeSet<String> = files.iter().map(|file| part_of(file)).filter(|part| part != "mod").collect();
+        let mut imports: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for file in files.iter().filter(|file| part_of(file) != "mod" && !file.ends_with("tests.rs")) {
+            let own = parts.get(&part_of(file)).unwrap();
+            let text = fs::read_to_string(file).unwrap();
+            let relative = file.strip_prefix(src).unwrap();
+            let named = parts_named(module, relative, &text);
+            let others = named.iter().filter_map(|name| parts.get(name)).filter(|name| *name != own);
+            imports.entry(own).or_default().extend(others.map(String::as_str));
+        }
+        // What imports nothing that is left is taken away, and what nothing that is left imports.
+        let mut left: BTreeSet<&str> = parts.iter().map(String::as_str).collect();
+        loop {
+            let of = |part: &str| imports.get(part).cloned().unwrap_or_default();
+            let ends = |part: &str| {
+                of(part).is_disjoint(&left) || !left.iter().any(|other| *other != part && of(other).contains(part))
+            };
+            let free: Vec<&str> = left.iter().copied().filter(|part| ends(part)).collect();
+            if free.is_empty() {
+                break;
+            }
+            free.iter().for_each(|part| assert!(left.remove(part)));
+        }
+        let known = CIRCLES.iter().find(|(name, _)| name == module).map_or(0, |(_, count)| *count);
+        assert!(
+            left.len() == known,
+            "{module}: {} parts import each other in circles, not {known}: {left:?}",
+            left.len()
+        );
+    }
+}

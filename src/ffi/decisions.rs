@@ -14,7 +14,7 @@ use crate::hier::allreduce::Specs;
 use crate::select::{Facts, Family, Spec};
 use crate::shm::op::choice;
 use crate::shm::policy::{Operation, Rule};
-use crate::shm::rates::{Reads, Thresholds};
+use crate::shm::thresholds::{Reads, Thresholds};
 use crate::shm::turn::Turn;
 use crate::topo::Level;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -5,9 +5,10 @@ use super::startup;
 use crate::endpoint::Result;
 use crate::params::{Shm, Times};
 use crate::shm::config::Cores;
-use crate::shm::rates::{self, RATES_BYTES, Rates, Terms, Thresholds};
+use crate::shm::rates::{self, RATES_BYTES, Rates, Terms};
 use crate::shm::reading::{WAYS, Way};
 use crate::shm::team::Team;
+use crate::shm::thresholds::{self, Thresholds};
 use std::sync::OnceLock;
 
 /// For each way of zero copy, where slots do not [rotate](crate::shm::config::Config::rotates), and where
@@ -60,7 +61,7 @@ pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, times): (Way, Option<Ra
     let otherwise = match cores {
         Cores::Own => Thresholds::UNKNOWN.into(),
         Cores::Lent => Thresholds::LENT.into(),
-        Cores::Shared => Thresholds::crowded(team.size(), rates::queues_win(way, cores, team.size())),
+        Cores::Shared => Thresholds::crowded(team.size(), thresholds::queues_win(way, cores, team.size())),
     };
     team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(terms(team, way))));
     let measures = shm.times == Times::Measured && cores == Cores::Own;

@@ -1,7 +1,7 @@
 //! A process' share of the memory that its node may spend on pools, and what a pool holds of it.
 
-use super::backing::system_page;
 use super::failure::Failure;
+use super::os::system_page;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// What the pools of a process may reserve together.

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::backing::random;
 use super::failure::Failure;
+use super::os::random;
 
 /// Bytes of the number that peers probe with.
 pub const SECRET: usize = 16;

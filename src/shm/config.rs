@@ -119,7 +119,7 @@ pub struct Config {
     /// [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
     pub past: bool,
     /// Whether the root of a scatter may deal a block although others may read it in its memory: where
-    /// [queues win](crate::shm::rates::queues_win), and nobody has said from how many bytes on to read.
+    /// [queues win](crate::shm::thresholds::queues_win), and nobody has said from how many bytes on to read.
     pub keeps: bool,
     /// Whether slots of sets go [round the whole queue](crate::shm::turn::rotation), where each member has a
     /// core: a line is written again only when those who have read it no longer have it in their own caches,

@@ -17,26 +17,16 @@ use std::sync::Arc;
 use super::cma;
 use super::failure::Failure;
 use super::layout::Control;
+use super::layout::SLEEPERS;
 use super::locator::{HELLO_BYTES, Hello};
 use super::mailbox::GroupId;
-use super::memory::{Contents, Member, Memory, Page};
+use super::memory::{Contents, Member, Memory, PAGE, Page};
 use super::peer::Peer;
-use super::pool::{PAGE, Pool, SLEEPERS};
+use super::pool::{Outcome, Pool};
 use super::reading::{self, Way, Ways};
 use super::smsc::Endpoint;
 use crate::endpoint::{Error, Result};
 use crate::sync::shared::Ordering;
-
-/// How a draft ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// All members use the group.
-    Confirmed,
-    /// No member uses it.
-    GivenUp,
-    /// Nobody knows: the memory stays taken.
-    Unknown,
-}
 
 /// A group that is being made.
 #[derive(Debug)]
@@ -84,11 +74,18 @@ impl Seat {
     }
 }
 
-impl Draft {
-    pub(super) fn new(pool: Arc<Pool>, hello: Hello, ways: Ways) -> Draft {
-        Draft { pool, hello, ways, attached: None, outcome: Outcome::Unknown }
+impl Pool {
+    /// Begins a group: leases the control block. The others may try these `ways` of reading private memory.
+    pub fn prepare(self: &Arc<Pool>, ways: Ways) -> std::result::Result<Draft, Failure> {
+        let (group, control) = self.begin_group()?;
+        let secret = if ways.cma || ways.smsc.is_some() { cma::secret() } else { None };
+        let smsc = secret.is_some() && ways.smsc.is_some();
+        let hello = Hello { locator: self.locator().clone(), control, group, secret, smsc };
+        Ok(Draft { pool: self.clone(), hello, ways, attached: None, outcome: Outcome::Unknown })
     }
+}
 
+impl Draft {
     /// What the other members need to know.
     pub fn hello(&self) -> [u8; HELLO_BYTES] {
         self.hello.encode()

@@ -12,9 +12,8 @@ use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 
 use super::alloc::PageSet;
-use super::backing::system_page;
-use super::memory::Page;
-use super::pool::PAGE;
+use super::memory::{PAGE, Page};
+use super::os::system_page;
 use crate::sync::pages;
 
 /// A shared mapping of a file, from its beginning on.

@@ -5,6 +5,9 @@ use crate::endpoint::Result;
 /// A member of a team, by its place in the group.
 pub type Member = usize;
 
+/// Bytes of a page of a pool, whatever the system's are: a control block.
+pub const PAGE: usize = 4096;
+
 /// Number of a page in its owner's pool.
 pub type Page = u32;
 

@@ -9,8 +9,8 @@ use super::layout::LINE;
 use super::memory::Member;
 use super::op::Combine;
 use super::op::tree::{self, Tree};
-use super::rates::Thresholds;
 use super::team::Team;
+use super::thresholds::Thresholds;
 use super::turn::Turn;
 use crate::endpoint::Result;
 

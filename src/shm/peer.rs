@@ -29,10 +29,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::copy;
 use super::descriptor;
 use super::failure::Failure;
+use super::layout::LOCKED;
 use super::lifelock::Lifelock;
 use super::locator::{Locator, pid_space};
 use super::mapping::Mapping;
-use super::pool::LOCKED;
 use super::smsc::Endpoint;
 use crate::sync::clock;
 

@@ -18,31 +18,19 @@ use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::alloc::{PageSet, Pages};
-use super::backing::{Backing, Store, random};
+use super::backing::{Backing, Store};
 use super::budget::{Budget, Usage};
-use super::cma;
 use super::failure::Failure;
-use super::group::{Draft, Outcome};
-use super::layout::Sleepers;
+use super::layout::{LOCKED, SLEEPERS, Sleepers};
 use super::lifelock;
-use super::locator::{Hello, Locator, Place, pid_space};
+use super::locator::{Locator, Place, pid_space};
 use super::mailbox::{self, Board, GroupId, Inbox, Outbox};
-use super::memory::{Contents, Page};
+use super::memory::{Contents, PAGE, Page};
+use super::os::random;
 use super::peer::Peer;
-use super::reading::Ways;
 use crate::sync::atomic::AtomicU64;
 
 mod pages;
-
-/// Bytes of a page of a pool, whatever the system's are: a control block.
-pub const PAGE: usize = 4096;
-
-/// Where, in page 0, the owner says that it has [locked](super::lifelock) the file for as long as it lives:
-/// 1.
-pub(super) const LOCKED: usize = 16;
-
-/// Where, in page 0, the sleepers of teams whose first member has the pool are counted.
-pub(super) const SLEEPERS: usize = 64;
 
 /// Where the boards begin.
 const BOARDS: usize = SLEEPERS + size_of::<Sleepers>();
@@ -94,6 +82,17 @@ struct Record {
     missing: Vec<u32>,
     /// The owner has left the group.
     left: bool,
+}
+
+/// How a draft ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All members use the group.
+    Confirmed,
+    /// No member uses it.
+    GivenUp,
+    /// Nobody knows: the memory stays taken.
+    Unknown,
 }
 
 impl Pool {
@@ -167,18 +166,14 @@ impl Pool {
         self.lock().refusal.clone()
     }
 
-    /// Begins a group: leases the control block. The others may try these `ways` of reading private memory.
-    pub fn prepare(self: &Arc<Pool>, ways: Ways) -> Result<Draft, Failure> {
+    /// Begins a group: its number, and the page of the caller's control block.
+    pub(super) fn begin_group(&self) -> Result<(GroupId, Page), Failure> {
         let mut state = self.lock();
         self.collect(&mut state);
         state.drafts += 1;
         let begun = self.begin(&mut state);
         drop(state);
-        let (group, control) = begun.inspect_err(|_| self.settled(Outcome::Unknown, 0))?;
-        let secret = if ways.cma || ways.smsc.is_some() { cma::secret() } else { None };
-        let smsc = secret.is_some() && ways.smsc.is_some();
-        let hello = Hello { locator: self.locator.clone(), control, group, secret, smsc };
-        Ok(Draft::new(self.clone(), hello, ways))
+        begun.inspect_err(|_| self.settled(Outcome::Unknown, 0))
     }
 
     /// A number and a control block for a new group.

@@ -9,10 +9,8 @@
 //! the parameter says so, the first team of a process measures the ways with broadcasts, in its first
 //! blocking operation, and later teams reuse that.
 
-mod thresholds;
 mod usual;
 
-pub use thresholds::{ByMode, Reads, Thresholds, queues_win};
 pub use usual::usual;
 
 use crate::endpoint::{Result, Span};
@@ -23,6 +21,7 @@ use crate::shm::op;
 use crate::shm::policy::{Writer, share_among};
 use crate::shm::reading::Way;
 use crate::shm::team::Team;
+use crate::shm::thresholds::{ByMode, Reads, Thresholds};
 use std::fmt;
 use std::hint::black_box;
 use std::time::Instant;

@@ -18,18 +18,15 @@ mod places;
 mod stream;
 mod waking;
 
-use crate::endpoint::{Error, Result};
+use crate::endpoint::Error;
 pub use crate::shm::config::Config;
 use crate::shm::config::{LEAST_SHARE, MAX_FRAGMENTS, MAX_SETS};
 use crate::shm::layout::{
-    BLOCKING, Control, LANES, LINE, LINES, MAX_TOLD, NOT_YET, PAGES, Part, REFUSED, SHARE_ALIGN, SHORT, SLOTS, STREAMS,
-    Sleepers, StreamControl, share,
+    Control, LINE, LINES, MAX_TOLD, NOT_YET, PAGES, Part, SHARE_ALIGN, SHORT, STREAMS, Sleepers, StreamControl, share,
 };
-use crate::shm::memory::{Contents, Member, Memory};
+use crate::shm::memory::{Member, Memory};
 use crate::shm::policy::Access as Reading;
-use crate::shm::rates::ByMode;
-use crate::shm::reach::Reach;
-use crate::shm::turn::Turn;
+use crate::shm::thresholds::ByMode;
 use crate::sync::here::Here;
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
@@ -51,7 +48,7 @@ pub struct Team {
     me: u32,
     size: u32,
     /// An operation of the caller has failed.
-    failed: AtomicBool,
+    pub(super) failed: AtomicBool,
     may_sleep: bool,
     /// Fragments of a set, less one: a power of two less one.
     fragment_mask: u8,
@@ -68,13 +65,13 @@ pub struct Team {
     /// Where all members are counted that may sleep.
     sleepers: At<Sleepers>,
     /// Of all members, for the first stream.
-    controls: SmallVec<[At<StreamControl>; NEAR]>,
+    pub(super) controls: SmallVec<[At<StreamControl>; NEAR]>,
     first: Stream,
     config: Config,
     awaited: Awaited,
     /// All streams but the first, from the first use of one of them on: most communicators never have it.
     others: OnceLock<Box<[Stream]>>,
-    memory: Box<dyn Memory>,
+    pub(super) memory: Box<dyn Memory>,
     /// Bytes of a fragment for each of the others.
     share: usize,
     /// What members can do with each other's memory.
@@ -198,14 +195,14 @@ impl Team {
     }
 
     #[inline(always)]
-    fn control(&self, member: Member) -> &Control {
+    pub(super) fn control(&self, member: Member) -> &Control {
         // SAFETY: the team's own.
         unsafe { self.controls[member].control() }
     }
 
     /// A stream by its number.
     #[inline(always)]
-    fn stream(&self, id: usize) -> &Stream {
+    pub(super) fn stream(&self, id: usize) -> &Stream {
         match id {
             0 => &self.first,
             _ => &self.others.get_or_init(|| self.make_others())[id - 1],
@@ -227,107 +224,6 @@ impl Team {
     #[inline(always)]
     pub fn fits(&self, element: usize) -> bool {
         element <= self.share
-    }
-
-    /// The next operation of a stream, if it is open, and no operation of the caller has failed. Operations
-    /// of a stream are taken in the same order by all members, each one when the one before is over on the
-    /// caller's side. `queue`: the operation may move more than a line holds.
-    ///
-    /// # Panics
-    /// When the operation before is not over: an error of the caller.
-    #[inline(always)]
-    pub fn turn(&self, slot: usize, lane: usize, queue: bool) -> Option<Turn<'_>> {
-        if self.failed.load(Ordering::Relaxed) {
-            return None;
-        }
-        let id = slot * LANES + lane;
-        let stream = self.stream(id);
-        let controls = stream.controls.get()?.as_deref()?;
-        let controls = if id == 0 && !self.controls.spilled() { &self.controls } else { controls };
-        let queues = if queue { Some(stream.queues.get()?.as_deref()?) } else { None };
-        Some(Turn::new(self, stream, controls, queues, slot == BLOCKING))
-    }
-
-    /// Whether the agreements of a stream are over, with memory for it.
-    #[inline(always)]
-    pub fn is_open(&self, slot: usize, lane: usize, queue: bool) -> bool {
-        let stream = self.stream(slot * LANES + lane);
-        matches!(stream.controls.get(), Some(Some(_))) && (!queue || matches!(stream.queues.get(), Some(Some(_))))
-    }
-
-    /// As [`turn`](Team::turn), after an agreement where the stream is used for the first time: `None` when
-    /// some member had no memory for it; then all members get `None`, now and later. After a failed operation
-    /// of the caller all others fail.
-    pub async fn open(&self, slot: usize, lane: usize, queue: bool) -> Result<Option<Turn<'_>>> {
-        assert!(slot < SLOTS && lane < LANES, "stream {slot}.{lane}");
-        let id = slot * LANES + lane;
-        let stream = self.stream(id);
-        if self.failed.load(Ordering::Relaxed) {
-            return Err(Error::Peer);
-        }
-        if stream.controls.get().is_none() {
-            let found = self.agree(id, Part::Control, size_of::<StreamControl>()).await?;
-            let controls = found.map(|all| all.iter().map(|at| At(at.0.cast::<StreamControl>())).collect());
-            stream.controls.get_or_init(|| controls);
-        }
-        if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
-            let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
-            stream.queues.get_or_init(|| found);
-        }
-        let turn = self.turn(slot, lane, queue);
-        // Another operation may have failed while this one waited.
-        if turn.is_none() && self.failed.load(Ordering::Relaxed) { Err(Error::Peer) } else { Ok(turn) }
-    }
-
-    /// Leases and publishes the caller's part of a stream, and waits for all others' word: their addresses,
-    /// or `None` if somebody was refused.
-    async fn agree(&self, id: usize, part: Part, bytes: usize) -> Result<Option<Box<[At<u8>]>>> {
-        let stream = self.stream(id);
-        let entry = |member: Member| &self.control(member).directory[id][part as usize];
-        let own = &stream.own[part as usize];
-        if entry(self.me()).load(Ordering::Relaxed) == NOT_YET {
-            let contents = match part {
-                Part::Control => Contents::Zeros,
-                Part::Queue if self.config.rotates => Contents::Soon,
-                Part::Queue => Contents::Anything,
-            };
-            let published = match self.memory.lease(bytes, contents) {
-                None => REFUSED,
-                Some((page, at)) => {
-                    own.store(at, Ordering::Relaxed);
-                    if part == Part::Control {
-                        // SAFETY: a lease of this size, which nobody else knows yet.
-                        unsafe { &*at.cast::<StreamControl>() }.start(self.config.first_op);
-                    }
-                    u64::from(page) + PAGES
-                }
-            };
-            // SYNC(directory): releases the words that `start` has written.
-            self.post(entry(self.me()), NOT_YET, published);
-        }
-        let mut all = Vec::with_capacity(self.size());
-        let mut refused = false;
-        for member in 0..self.size() {
-            // SYNC(directory): acquires what the owner has prepared.
-            let seen = Reach::new(self, entry(member), REFUSED, member, id / LANES == BLOCKING).await?;
-            refused |= seen == REFUSED;
-            all.push((member, seen));
-        }
-        if refused {
-            return Ok(None);
-        }
-        let page = |seen| (seen - PAGES) as u32;
-        if part == Part::Queue && self.config.rotates {
-            // Slots that rotate come to all pages soon: one after the other that would take longer, within
-            // calls.
-            all.iter().for_each(|&(member, seen)| self.memory.map(member, page(seen), bytes));
-        }
-        let at = |(member, seen): (Member, u64)| match (member == self.me(), id, part) {
-            (true, ..) => At(own.load(Ordering::Relaxed)),
-            (_, 0, Part::Control) => At(ptr::from_ref(&self.control(member).stream).cast_mut().cast()),
-            _ => At(self.memory.view(member, page(seen), bytes).cast_mut()),
-        };
-        Ok(Some(all.into_iter().map(at).collect()))
     }
 
     /// Whether an operation of the caller has failed.

@@ -16,6 +16,7 @@
 mod alike;
 pub mod asking;
 mod ending;
+mod opening;
 pub(super) mod rotation;
 mod slots;
 mod view;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::level::Level;
-use super::show::{Shown, count, ranges};
+use super::shown::{Shown, count, ranges};
 use crate::endpoint::Rank;
 
 /// Lines of a screen: a longer tree is folded.
@@ -96,8 +96,8 @@ fn brief(ranks: &[Rank]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hardware::{Hardware, Modules};
     use super::super::locality::Locality;
-    use super::super::map::{Hardware, Modules};
     use super::super::show::hierarchy;
     use super::super::{LevelSpec, Network, View};
     use super::*;

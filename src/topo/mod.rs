@@ -11,20 +11,23 @@
 
 mod fold;
 pub mod groups;
+pub mod hardware;
 pub mod level;
 pub mod locality;
 pub mod map;
 pub mod network;
 mod partition;
 pub mod show;
+mod shown;
 
 #[cfg(test)]
 mod properties;
 
 pub use groups::{Group, Hierarchy, Shape};
+pub use hardware::{Hardware, Modules};
 pub use level::{Level, LevelSpec, SWITCH_LAYERS};
 pub use locality::Locality;
-pub use map::{Hardware, Modules, Placement};
+pub use map::Placement;
 pub use network::address::Address;
 pub use network::{Network, NetworkError};
 pub use show::View;

@@ -11,9 +11,9 @@
 
 use std::collections::HashMap;
 
+use super::hardware::Hardware;
 use super::level::{Level, LevelSpec};
 use super::locality::Locality;
-use super::map::Hardware;
 use crate::endpoint::Rank;
 
 /// The label of a node without ranks.

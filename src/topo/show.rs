@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use super::fold;
+use super::hardware::Hardware;
 use super::level::{Level, LevelSpec};
 use super::locality::Locality;
-use super::map::Hardware;
 use super::network::Network;
 use super::partition::{self, Layer};
+use super::shown::{Shown, count, ranges};
 use crate::endpoint::Rank;
 
 /// Everything there is to know about the placement of a communicator, where one process has gathered it.
@@ -28,15 +29,6 @@ pub struct View<'a> {
     pub hw: Hardware,
     /// As for [`Hierarchy::build`](super::Hierarchy::build).
     pub ordered: bool,
-}
-
-/// A group, and the groups whose leaders are its members.
-#[derive(Debug)]
-pub(super) struct Shown {
-    pub level: Level,
-    /// Ascending; the first one leads.
-    pub members: Vec<Rank>,
-    pub below: Vec<usize>,
 }
 
 /// The tree as text: one line per group, what it joins indented below it,
@@ -176,26 +168,9 @@ impl Groups {
     }
 }
 
-/// Ascending ranks with runs drawn together: `0-17,36`.
-pub(super) fn ranges(ranks: &[Rank]) -> String {
-    let mut text = String::new();
-    for run in ranks.chunk_by(|a, b| a + 1 == *b) {
-        let comma = if text.is_empty() { "" } else { "," };
-        let _ = match run {
-            [first, .., last] => write!(text, "{comma}{first}-{last}"),
-            _ => write!(text, "{comma}{}", run[0]),
-        };
-    }
-    text
-}
-
-pub(super) fn count(n: usize, one: &str, more: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { more })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::map::Modules;
+    use super::super::hardware::Modules;
     use super::*;
 
     #[test]

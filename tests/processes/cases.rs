@@ -8,7 +8,8 @@ use coll_rust::shm::failure::Failure;
 use coll_rust::shm::group::{Draft, Group};
 use coll_rust::shm::locator::{HELLO_BYTES, Hello, Place};
 use coll_rust::shm::memory::Memory;
-use coll_rust::shm::pool::{PAGE, Pool};
+use coll_rust::shm::memory::PAGE;
+use coll_rust::shm::pool::Pool;
 use coll_rust::shm::reading::{Way, Ways};
 
 use super::job::Job;

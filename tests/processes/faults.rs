@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use coll_rust::endpoint::Error;
 use coll_rust::shm::group::Draft;
+use coll_rust::shm::memory::PAGE;
 use coll_rust::shm::memory::{Contents, Memory};
-use coll_rust::shm::pool::PAGE;
 use coll_rust::shm::reading::Ways;
 
 use super::cases::{self, check_controls, eventually, fill, filled, group, member};

@@ -10,9 +10,10 @@ use coll_rust::shm::budget::Budget;
 use coll_rust::shm::group::{Draft, Group};
 use coll_rust::shm::layout::Sleepers;
 use coll_rust::shm::locator::{HELLO_BYTES, Locator, Place};
+use coll_rust::shm::memory::PAGE;
 use coll_rust::shm::memory::{Contents, Memory, Page};
 use coll_rust::shm::peer::Peer;
-use coll_rust::shm::pool::{PAGE, Pool};
+use coll_rust::shm::pool::Pool;
 use coll_rust::shm::reading::{Way, Ways};
 use coll_rust::shm::team::{Config, Team};
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use coll_rust::shm::group::Group;
+use coll_rust::shm::memory::PAGE;
 use coll_rust::shm::memory::{Contents, Memory, Page};
-use coll_rust::shm::pool::PAGE;
 
 use super::cases::{self, fill, filled, group, member, zero};
 use super::job::{Folder, Job, run};

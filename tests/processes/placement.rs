@@ -3,8 +3,8 @@
 use std::io;
 use std::ptr;
 
+use coll_rust::shm::memory::PAGE;
 use coll_rust::shm::memory::{Contents, Memory};
-use coll_rust::shm::pool::PAGE;
 
 use super::cases::{self, fill, filled, group, member, zero};
 use super::job::{Folder, Job, run, skipped};

@@ -22,7 +22,7 @@ use crate::pattern::neighborhood::Neighbors;
 use crate::select::{Choice, Neighbor};
 use crate::shm::node::Node;
 use crate::shm::op;
-use crate::shm::rates::Thresholds;
+use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
 use std::pin::pin;
 use topology::Among;

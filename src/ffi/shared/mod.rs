@@ -25,8 +25,8 @@ use crate::shm::layout::LINE;
 use crate::shm::node::Node;
 use crate::shm::op::tree::Tree;
 use crate::shm::op::{self, Combine};
-use crate::shm::rates::Thresholds;
 use crate::shm::team::Team;
+use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
 use staged::Staged;
 

@@ -5,7 +5,7 @@ use crate::ffi::call::Call;
 use crate::ffi::data::HostBlocks;
 use crate::ffi::operation::needed;
 use crate::shm::op;
-use crate::shm::rates::Reads;
+use crate::shm::thresholds::Reads;
 use crate::shm::turn::Turn;
 
 /// The root's data, to all.

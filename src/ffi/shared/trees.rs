@@ -9,7 +9,7 @@ use crate::ffi::operation::needed;
 use crate::hier;
 use crate::shm::op::Combine;
 use crate::shm::op::tree::{self, Tree};
-use crate::shm::rates::Thresholds;
+use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
 use crate::topo::LevelSpec;
 use std::sync::OnceLock;

@@ -4,9 +4,9 @@ use crate::ffi::pool;
 use crate::params::Shm;
 use crate::shm::config::{Cores, ROTATING_SHARE};
 use crate::shm::copy;
-use crate::shm::rates;
 use crate::shm::reading::Way;
 use crate::shm::team::Config;
+use crate::shm::thresholds;
 use crate::sync::wait::{Mode, Waiting};
 
 /// The sizes and ways of a team; `among` other nodes, or all there is; how its processes have cores, and
@@ -30,7 +30,7 @@ pub fn config(
         sets: shm.sets.map_or(built_in.sets, |sets| sets as u8),
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
         past: copy::may_go_past(),
-        keeps: shm.zero_copy_min.is_none() && rates::queues_win(way, cores, members),
+        keeps: shm.zero_copy_min.is_none() && thresholds::queues_win(way, cores, members),
         ..built_in
     }
 }

@@ -3,8 +3,8 @@
 use super::block::Shares;
 use crate::shm::layout::LINE;
 use crate::shm::policy::{Choice, Cores, Facts, Limits, Mode, Operation, Rooms, Way, choose};
-use crate::shm::rates::Reads;
 use crate::shm::team::Team;
+use crate::shm::thresholds::Reads;
 use crate::shm::turn::{Turn, View};
 
 impl View<'_> {
@@ -92,7 +92,7 @@ mod tests {
     use crate::shm::policy::Rule;
     use crate::shm::policy::choose::PASSED_ON;
     use crate::shm::policy::table::TABLE;
-    use crate::shm::rates::{ByMode, Thresholds};
+    use crate::shm::thresholds::{ByMode, Thresholds};
     use std::fmt::Write;
     use std::task::{Context, Poll, Waker};
 

@@ -10,7 +10,8 @@ use std::ptr;
 use super::super::alloc::Run;
 use super::super::failure::Failure;
 use super::super::memory::{Contents, Page};
-use super::{PAGE, Pool, State};
+use super::{Pool, State};
+use crate::shm::memory::PAGE;
 
 /// While so small a part of the budget is in use, queues that are written all over soon are reserved and
 /// mapped beforehand: one part of so many.

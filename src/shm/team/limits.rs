@@ -6,7 +6,7 @@ use crate::shm::config::Config;
 use crate::shm::layout::LINE;
 use crate::shm::memory::Memory;
 use crate::shm::policy::Access;
-use crate::shm::rates::{ByMode, Thresholds};
+use crate::shm::thresholds::{ByMode, Thresholds};
 use crate::sync::shared::Ordering;
 
 /// What members can do with each other's memory.

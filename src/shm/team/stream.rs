@@ -31,7 +31,7 @@ pub(in crate::shm) struct Stream {
     pub controls: OnceLock<Option<Controls>>,
     pub queues: OnceLock<Option<Queues>>,
     /// One's own leases, by part, until all are known.
-    pub(super) own: [AtomicPtr<u8>; 2],
+    pub(in crate::shm) own: [AtomicPtr<u8>; 2],
 }
 
 impl Stream {

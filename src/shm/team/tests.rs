@@ -2,7 +2,7 @@ use super::*;
 use crate::shm::heap::Heap;
 use crate::shm::op::block::Rooms;
 use crate::shm::op::is_within;
-use crate::shm::rates::Thresholds;
+use crate::shm::thresholds::Thresholds;
 
 #[test]
 fn where_memory_cannot_be_read_nothing_is_to_be_read() {

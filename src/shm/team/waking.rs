@@ -3,7 +3,7 @@
 use super::Team;
 use crate::shm::layout::{Line, StreamControl, line_of, reached};
 use crate::shm::memory::Member;
-use crate::shm::pool::PAGE;
+use crate::shm::memory::PAGE;
 use crate::sync::cache;
 use crate::sync::futex::{self, Half};
 use crate::sync::shared::{Ordering, SharedU64, fence};

@@ -5,8 +5,6 @@
 use crate::shm::config::Config;
 use crate::shm::config::Cores;
 use crate::shm::copy;
-#[cfg(doc)]
-use crate::shm::op;
 use crate::shm::reading::Way;
 
 /// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a
@@ -17,7 +15,7 @@ use crate::shm::reading::Way;
 /// and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never
 /// bad.
 const CROWDED_SCATTER: usize = 16 << 20;
-/// In blocking operations members of a scatter [choose](op::dealt::may_choose) whether to read, also from so
+/// In blocking operations members of a scatter [choose](super::op::dealt::may_choose) whether to read, also from so
 /// many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
 const CROWDED_CHOICE: usize = 2 << 20;
 /// See there.
@@ -80,7 +78,7 @@ impl From<usize> for Reads {
 /// Thresholds of each mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByMode {
-    /// Of blocking operations, which may be [divided](op::divided).
+    /// Of blocking operations, which may be [divided](super::op::divided).
     pub blocking: Thresholds,
     /// Of all others.
     pub others: Thresholds,
@@ -111,7 +109,7 @@ impl Thresholds {
     /// The same where they take turns. There who lends its memory has to wait until the others have had their
     /// turns, and what is shorter is sooner copied twice, while it fits the caches.
     /// `queues`: they [do better](queues_win). Then nothing is read in an alltoall, and the root of a scatter
-    /// may [keep](op::dealt::keeps) what is to be read.
+    /// may [keep](super::op::dealt::keeps) what is to be read.
     pub fn crowded(members: usize, queues: bool) -> ByMode {
         let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
         let alltoall = Reads::on(if queues { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) });
