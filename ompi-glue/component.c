@@ -45,6 +45,7 @@ static int component_register(void)
             return index;
         }
     }
+    (void) cr_counter_table(NULL); /* MCA has copied the texts */
     return OMPI_SUCCESS;
 }
 

@@ -144,6 +144,7 @@ enum cr_mpi_error {
 /* ---------------------------------------------------------------- exports of Rust, called by the shim */
 
 size_t cr_param_table(const struct cr_param **table);
+/* With NULL: the texts of the table are not needed any more. */
 size_t cr_counter_table(const struct cr_counter **table);
 /* After all parameters have been registered. */
 void cr_params_registered(void);

@@ -8,7 +8,6 @@ use crate::report::{Counts, Row};
 use crate::shm::reading::{Way, counter};
 use crate::topo::Level;
 use std::ffi::CString;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The counters of one operation. What a call needs is in its first cache line.
@@ -74,55 +73,62 @@ pub fn sent(kind: Kind, level: u8, bytes: usize) {
     counters.add([(&counters.messages[level], 1), (&counters.bytes[level], bytes as u64)]);
 }
 
-/// The table that the shim registers; made once, kept for ever.
-pub fn table() -> &'static [cr_counter] {
-    struct Table(Vec<cr_counter>);
-    // SAFETY: the pointers are to leaked strings and to statics with atomic contents.
-    unsafe impl Send for Table {}
-    // SAFETY: as above.
-    unsafe impl Sync for Table {}
-    static TABLE: OnceLock<Table> = OnceLock::new();
+/// The table that the shim registers.
+pub fn table() -> Rows {
     let row = |name: String, help: String, value: &'static AtomicU64| cr_counter {
         name: leak(name),
         help: leak(help),
         value: value.as_ptr(),
     };
-    &TABLE
-        .get_or_init(|| {
-            let mut rows = Vec::new();
-            for kind in Kind::all() {
-                let (c, op) = (&COUNTERS[kind as usize], kind.name());
-                rows.push(row(format!("{op}_handled"), format!("Calls of {op} that coll/rust took"), &c.handled));
-                rows.push(row(
-                    format!("{op}_passed"),
-                    format!("Calls of {op} passed to the component below"),
-                    &c.passed,
-                ));
-                for mode in Mode::ALL {
-                    let help = format!("Calls of {op} that were {}, handled or passed", mode.name());
-                    rows.push(row(format!("{op}_{}", mode.name()), help, &c.modes[mode as usize]));
-                }
-                for level in Level::ALL {
-                    let (i, l) = (usize::from(level.index()), level.name());
-                    let what = format!("that this process sent at level {l} for {op}");
-                    rows.push(row(format!("{op}_{l}_messages"), format!("Messages {what}"), &c.messages[i]));
-                    rows.push(row(format!("{op}_{l}_bytes"), format!("Bytes {what}"), &c.bytes[i]));
-                }
-            }
-            for (way, name) in WAYS {
-                let help =
-                    format!("Bytes that this process read from other processes' memory, or wrote there, by {name}");
-                rows.extend(counter(way).map(|value| row(format!("zero_copy_{name}_bytes"), help, value)));
-            }
-            Table(rows)
-        })
-        .0
+    let mut rows = Vec::new();
+    for kind in Kind::all() {
+        let (c, op) = (&COUNTERS[kind as usize], kind.name());
+        rows.push(row(format!("{op}_handled"), format!("Calls of {op} that coll/rust took"), &c.handled));
+        rows.push(row(format!("{op}_passed"), format!("Calls of {op} passed to the component below"), &c.passed));
+        for mode in Mode::ALL {
+            let help = format!("Calls of {op} that were {}, handled or passed", mode.name());
+            rows.push(row(format!("{op}_{}", mode.name()), help, &c.modes[mode as usize]));
+        }
+        for level in Level::ALL {
+            let (i, l) = (usize::from(level.index()), level.name());
+            let what = format!("that this process sent at level {l} for {op}");
+            rows.push(row(format!("{op}_{l}_messages"), format!("Messages {what}"), &c.messages[i]));
+            rows.push(row(format!("{op}_{l}_bytes"), format!("Bytes {what}"), &c.bytes[i]));
+        }
+    }
+    for (way, name) in WAYS {
+        let help = format!("Bytes that this process read from other processes' memory, or wrote there, by {name}");
+        rows.extend(counter(way).map(|value| row(format!("zero_copy_{name}_bytes"), help, value)));
+    }
+    Rows(rows)
+}
+
+/// The rows of the table, with strings of their own.
+pub struct Rows(Vec<cr_counter>);
+
+// SAFETY: the pointers are to strings that belong to the rows, and to statics with atomic contents.
+unsafe impl Send for Rows {}
+
+impl Rows {
+    /// Where they are, and how many.
+    pub fn as_slice(&self) -> &[cr_counter] {
+        &self.0
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        for text in self.0.iter().flat_map(|row| [row.name, row.help]) {
+            // SAFETY: made by `leak`, and freed once.
+            drop(unsafe { CString::from_raw(text.cast_mut()) });
+        }
+    }
 }
 
 /// Ways of reading other processes' memory.
 const WAYS: [(Way, &str); 2] = [(Way::Cma, "cma"), (Way::Smsc, "smsc")];
 
-/// A C string that is never freed.
+/// A C string that is not freed by itself.
 pub fn leak(text: String) -> *const std::ffi::c_char {
     CString::new(text.replace('\0', " ")).unwrap_or_default().into_raw()
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::params::Topic;
 use crate::topo::{Hardware, Locality, show};
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The table of parameters.
 ///
@@ -43,12 +43,18 @@ pub extern "C" fn cr_params_registered() {
 /// The table of counters.
 ///
 /// # Safety
-/// `table` may be written.
+/// `table` may be written, or is null: then the table is not needed any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cr_counter_table(table: *mut *const cr_counter) -> usize {
+    static ROWS: Mutex<Option<counters::Rows>> = Mutex::new(None);
     guard_or(0, || {
-        let rows = counters::table();
-        // SAFETY: by the caller's promise.
+        let mut rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
+        if table.is_null() {
+            *rows = None;
+            return 0;
+        }
+        let rows = rows.get_or_insert_with(counters::table).as_slice();
+        // SAFETY: by the caller's promise. The rows stay where they are until they are not needed any more.
         unsafe { *table = rows.as_ptr() };
         rows.len()
     })
