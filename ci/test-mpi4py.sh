@@ -92,6 +92,8 @@ fi
 
 mpicc=$(command -v "${MPICC:-mpicc}") || { echo "test-mpi4py: there is no ${MPICC:-mpicc}" >&2; exit 1; }
 mpiexec=${MPIEXEC:-mpiexec}
+# Every call is to be the component's own, from the first one on.
+export OMPI_MCA_coll_rust_first_calls=0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpi=$("$mpiexec" --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
 cache=$cache/mpi4py-$version-cp${python/./}-openmpi-$mpi
