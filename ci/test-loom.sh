@@ -56,6 +56,15 @@ flip not counted        | src/shm/mailbox.rs     | what_is_counted_is_seen      
 relaxed flip            | src/shm/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/
 next set not awaited    | src/shm/turn/rotation.rs | a_set_that_was_gone_on_in_is_used_again_only_when_it_has_been_read | s/(1..u32::from(sets)).contains(&since)/false/
 slot not awaited        | src/shm/turn/slots.rs  | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
+lock: reader goes past  | src/sync/rwlock/two_mutexes.rs | who_writes_2n_mutex_is_alone | s/let entered = main.lock();/let entered = Ok::<_, Error>(());/
+lock: newcomers kept    | src/sync/rwlock/two_mutexes.rs | who_writes_2n_mutex_is_alone | s/area.mutex(reader, SIGNALLING).unlock();//
+signal: mutex not taken | src/sync/rwlock/mutex_signal.rs | who_writes_n_mutex_signal_is_alone | s/area.mutex(reader, MAIN).lock()?;//
+signal: mutex kept      | src/sync/rwlock/mutex_signal.rs | who_writes_n_mutex_signal_is_alone | /^fn release/,/^}/s/area.mutex(reader, MAIN).unlock();//
+signal: stays up        | src/sync/rwlock/mutex_signal.rs | the_dead_of_n_mutex_signal_keep_nobody_waiting | s/area.readers().for_each(|reader| tell(area.word(reader, SIGNAL), DOWN));/let _ = area;/
+queue: relaxed entry    | src/sync/rwlock/mcs.rs | who_writes_n_mcs_is_alone | s/fetch_add(one, Ordering::AcqRel)/fetch_add(one, Ordering::Relaxed)/
+queue: relaxed turn     | src/sync/rwlock/waiting.rs | who_writes_n_mcs_is_alone | s/word.swap(value, Ordering::Release)/word.swap(value, Ordering::Relaxed)/
+queue: dead hands over  | src/sync/rwlock/mcs.rs | the_dead_of_n_mcs_keep_nobody_waiting | s/false => Some(gone.other().count(queue)).filter(|count| is_in(\*count)),/false => None,/
+queue: dead stays       | src/sync/rwlock/mcs.rs | the_dead_of_n_mcs_keep_nobody_waiting | s/true => leave(area, reader, gone),/true => None,/
 '
 # Each line of the table that has a file, as name, file, model and change.
 each_mutant() {

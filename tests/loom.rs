@@ -8,4 +8,5 @@ mod loom {
     mod mailbox;
     mod memory;
     mod protocol;
+    mod rwlock;
 }

@@ -11,5 +11,7 @@ pub mod here;
 #[cfg(loom)]
 pub mod model;
 pub mod pages;
+pub mod rwlock;
+pub mod segment;
 pub mod shared;
 pub mod wait;

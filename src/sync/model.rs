@@ -44,6 +44,7 @@ fn contents(at: usize, len: usize) -> Vec<Arc<UnsafeCell<()>>> {
 }
 
 /// A 64-bit word, known by its address.
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct SharedU64(std::cell::UnsafeCell<u64>);
 
@@ -64,6 +65,16 @@ impl SharedU64 {
     /// Adds to the word: what it was before.
     pub fn fetch_add(&self, more: u64, order: Ordering) -> u64 {
         word(self.0.get() as usize).fetch_add(more, order)
+    }
+
+    /// Exchanges the word: what it was before.
+    pub fn swap(&self, value: u64, order: Ordering) -> u64 {
+        word(self.0.get() as usize).swap(value, order)
+    }
+
+    /// Exchanges the word if it is `seen`; otherwise what it is.
+    pub fn compare_exchange(&self, seen: u64, value: u64, then: Ordering, or: Ordering) -> Result<u64, u64> {
+        word(self.0.get() as usize).compare_exchange(seen, value, then, or)
     }
 
     /// Takes from the word: what it was before.
