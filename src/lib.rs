@@ -37,8 +37,9 @@
 //!
 //! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} →
 //! {[`pattern`], [`topo`]} → [`endpoint`], and {`ffi`, [`hier`]} → [`shm`] → {[`sync`], [`endpoint`],
-//! [`version`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the simulator copies memory);
-//! everything else forbids it, and everything but `ffi` is free of MPI.
+//! [`version`]}. Beside them [`store`] → {[`topo`], [`sync`]}. `unsafe` lives in `ffi`, [`shm`] and
+//! [`sync`] (and where the simulator copies memory); everything else forbids it, and everything but `ffi`
+//! is free of MPI.
 //!
 //! # Rules that keep it right
 //!
@@ -72,6 +73,7 @@ pub mod report;
 pub mod select;
 pub mod shm;
 pub mod sim;
+pub mod store;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod topo;

@@ -14,6 +14,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("params", &["endpoint", "select", "sync", "topo"]),
     ("sim", &["endpoint"]),
+    ("store", &["endpoint", "sync", "topo"]),
     ("sync", &[]),
     ("version", &[]),
     ("shm", &["endpoint", "pattern", "sync", "version"]),
