@@ -112,6 +112,9 @@ try "$program" nothing
 refuses "unknown command" "unrecognized subcommand 'nothing'"
 try "$program" merge "$scratch/none.json"
 refuses "missing file" "none.json"
+try "$program" locks --readers 2,3 --writes 20 --milliseconds 5 --runs 3 -o "$scratch/locks.svg"
+succeeds "locks" '^3 readers, .*: taking the write lock' '^  N(mutex+signal) .*\[' '^  N-MCS .*\[' '^  parking_lot, threads .*\['
+[ -s "$scratch/locks.svg" ] && good || bad "picture of the locks"
 echo hello >"$scratch/wrong.json"
 try "$program" plot "$scratch/wrong.json" -o "$scratch/x.svg"
 refuses "file of another kind" "no results file of mpiperf"
@@ -289,6 +292,12 @@ job 3 limits
 refuses "limits of three processes" "this job has 3"
 job 2 limits --sizes 8,10
 refuses "limits of no whole numbers" "multiples of 4"
+case $("$mpiexec" --version 2>&1) in
+*"Open MPI"* | *OpenRTE*)
+    job 2 locks --profile
+    succeeds "profile of a read" '^N-MCS  ' '^PMIx_Get pmix.locstr: [0-9]'
+    ;;
+esac
 job 2 limits --sizes 8 --json "$scratch/no/folder.json"
 refuses "limits to a file that cannot be written" "cannot be written"
 job 2 run bcast --root 2

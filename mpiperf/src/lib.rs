@@ -7,6 +7,7 @@
 //! * [`measure`]: stages of scheduled starts over one case, or over several that alternate call by call; it
 //!   yields raw [`measure::Sample`]s.
 //! * [`limits`]: what the machine itself can do between two processes: floors for what is measured.
+//! * [`locks`]: reader–writer locks, and the store that they guard.
 //! * [`stats`]: samples in, numbers out. Pure.
 //! * [`report`]: rows as table, CSV, JSON, pictures.
 //! * [`cmd`]: one file for each subcommand; the only place that puts the others together.
@@ -18,6 +19,7 @@ pub mod clock;
 pub mod cmd;
 pub mod error;
 pub mod limits;
+pub mod locks;
 pub mod measure;
 pub mod mpi;
 pub mod node;

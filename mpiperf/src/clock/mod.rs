@@ -6,7 +6,7 @@
 //! * `node`: which ranks share a node, a clock, and cores.
 //! * [`Global`]: the clock of rank 0 on every rank.
 
-mod counter;
+pub mod counter;
 mod exchange;
 pub mod fit;
 mod global;

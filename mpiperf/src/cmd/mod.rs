@@ -5,6 +5,7 @@ pub mod bench;
 pub mod compare;
 pub mod limits;
 pub mod list;
+pub mod locks;
 pub mod memory;
 pub mod merge;
 pub mod options;
@@ -51,6 +52,8 @@ enum Command {
     /// Measure what this machine can do between two processes of one node: floors for a library's times
     /// (under mpiexec)
     Limits(limits::Args),
+    /// Measure reader–writer locks of processes (alone), or a read of the placement store (under mpiexec)
+    Locks(locks::Args),
     /// List operations, datatypes and reductions
     List,
     /// Check whether this machine can be trusted to measure (under mpiexec)
@@ -74,6 +77,8 @@ pub fn main() -> i32 {
         Command::Memory(args) => with_mpi(|comm| memory::run(&args, comm)),
         Command::Start(args) => alone(|| start::run(&args)),
         Command::StartJob(args) => start::run_job(&args),
+        Command::Locks(args) if args.profile => with_mpi(locks::profile),
+        Command::Locks(args) => alone(|| locks::run(&args)),
         Command::Merge(args) => alone(|| merge::merge(&args)),
         Command::Repro(args) => alone(|| merge::repro(&args)),
         Command::Plot(args) => alone(|| plot::run(&args)),

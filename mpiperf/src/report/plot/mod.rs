@@ -13,7 +13,7 @@ use plotters::style::{FontStyle, register_font};
 use super::Results;
 use super::output::write_file;
 use crate::error::{Error, Result};
-use picture::Picture;
+pub use picture::{Curve, Panel, Picture, Point};
 
 /// The kinds of files that can be drawn to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,19 +38,23 @@ impl Kind {
 
 /// Draws `results` to the file `path`.
 pub fn plot(results: &Results, title: Option<&str>, path: &Path) -> Result<()> {
+    save(&Picture::new(results), title, path)
+}
+
+/// Draws a picture to the file `path`.
+pub fn save(picture: &Picture, title: Option<&str>, path: &Path) -> Result<()> {
     let kind = Kind::of(path)?;
-    let picture = Picture::new(results);
     if picture.is_empty() {
         return Err(Error::usage("there is nothing to draw: no case has a valid call"));
     }
     fonts()?;
-    let (width, height) = draw::size(&picture, title.is_some());
+    let (width, height) = draw::size(picture, title.is_some());
     match kind {
         Kind::Svg => {
             let mut text = String::new();
             {
                 let root = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
-                draw::draw(&root, &picture, title, 1).and_then(|()| root.present()).map_err(failed)?;
+                draw::draw(&root, picture, title, 1).and_then(|()| root.present()).map_err(failed)?;
             }
             write_file(path, text.as_bytes())
         }
@@ -58,7 +62,7 @@ pub fn plot(results: &Results, title: Option<&str>, path: &Path) -> Result<()> {
             // Opened first: the drawing library's own error for a wrong path is hard to read.
             write_file(path, &[])?;
             let root = BitMapBackend::new(path, (2 * width, 2 * height)).into_drawing_area();
-            draw::draw(&root, &picture, title, 2).and_then(|()| root.present()).map_err(failed)
+            draw::draw(&root, picture, title, 2).and_then(|()| root.present()).map_err(failed)
         }
     }
 }
