@@ -9,7 +9,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("pattern", &[]),
     ("topo", &["endpoint"]),
     ("algo", &["endpoint", "pattern"]),
-    ("select", &["topo", "endpoint"]),
+    ("select", &["topo", "endpoint", "shm"]),
     ("hier", &["algo", "endpoint", "pattern", "select", "shm", "topo"]),
     ("report", &[]),
     ("params", &["endpoint", "select", "sync", "topo"]),
@@ -116,6 +116,22 @@ fn versions_are_told_apart_in_one_header() {
         }
     }
     assert!(seen >= 7, "only {seen} files of the shim were looked at");
+}
+
+/// The choice of algorithms knows of shared memory what ways are called, and nothing else.
+#[test]
+fn the_choice_of_algorithms_sees_the_table_of_ways_only() {
+    let mut files = Vec::new();
+    sources(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/select")), &mut files);
+    let mut seen = 0;
+    for file in files {
+        for line in code(&fs::read_to_string(&file).unwrap()) {
+            let parts: Vec<&str> = line.split("crate::shm").skip(1).collect();
+            assert!(parts.iter().all(|part| part.starts_with("::policy")), "{}: {line}", file.display());
+            seen += parts.len();
+        }
+    }
+    assert!(seen > 0, "it imports the table");
 }
 
 /// The table of ways is numbers in, a row out: it imports nothing but its own parts, and has no `unsafe`.

@@ -194,7 +194,8 @@ impl Comm {
         if self.quick.load(Ordering::Relaxed) == 0 && !self.config.show.decisions {
             let wanted = |kind| {
                 let (setting, levels) = (self.config.algorithm(kind), self.levels(kind));
-                is_shared_within_node(setting, levels, kind, self.config.reproducible)
+                // Ways that are named are looked at on the way of all calls only.
+                setting.way().is_none() && is_shared_within_node(setting, levels, kind, self.config.reproducible)
             };
             let kinds = Kind::all().filter(|&kind| wanted(kind) && !shared::has_tree(self, kind));
             if let Some(team) = self.team.get() {

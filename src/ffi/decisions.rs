@@ -11,9 +11,10 @@ use super::startup;
 use crate::endpoint::Endpoint;
 use crate::hier::Job;
 use crate::hier::allreduce::Specs;
-use crate::select::{Facts, Family, Spec};
-use crate::shm::op::choice;
-use crate::shm::policy::{Operation, Rule};
+use crate::select::{Facts, Family, Setting, Spec};
+use crate::shm::node::Node;
+use crate::shm::op::{choice, tally};
+use crate::shm::policy::{Choice, Operation, Rule, Way};
 use crate::shm::thresholds::{Reads, Thresholds};
 use crate::shm::turn::Turn;
 use crate::topo::Level;
@@ -68,23 +69,6 @@ fn say(comm: &Comm, call: &Call, text: &str) {
     startup::print(&format!("coll/rust: decision: {}{long}, {} processes: {text}", call.kind.name(), comm.size()));
 }
 
-/// What the table of ways calls an operation.
-fn operation(kind: Kind) -> Operation {
-    match kind {
-        Kind::Barrier => Operation::Barrier,
-        Kind::Bcast => Operation::Bcast,
-        Kind::Gather | Kind::Gatherv => Operation::Gather,
-        Kind::Scatter | Kind::Scatterv => Operation::Scatter,
-        Kind::Allgather | Kind::Allgatherv | Kind::NeighborAllgather | Kind::NeighborAllgatherv => Operation::Allgather,
-        Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => Operation::Alltoall,
-        Kind::NeighborAlltoall | Kind::NeighborAlltoallv | Kind::NeighborAlltoallw => Operation::Alltoall,
-        Kind::Reduce => Operation::Reduce,
-        Kind::Allreduce => Operation::Allreduce,
-        Kind::ReduceScatter | Kind::ReduceScatterBlock => Operation::ReduceScatter,
-        Kind::Scan | Kind::Exscan => Operation::Scan,
-    }
-}
-
 /// From how many bytes on an operation reads others' memory.
 fn reads(thresholds: &Thresholds, operation: Operation) -> Reads {
     match operation {
@@ -103,47 +87,135 @@ pub fn within_node(comm: &Comm, call: &Call, turn: &Turn<'_>, thresholds: &Thres
     if !is_due(call) {
         return;
     }
-    let operation = operation(call.kind);
-    let element = if call.op.is_null() { 1 } else { call.units().info.extent as usize };
-    let in_place = operation == Operation::Alltoall && call.send.is_none();
-    let found = choice(turn, operation, length(call), reads(thresholds, operation), (element, tree, in_place));
+    let found = chosen(call, turn, thresholds, tree);
     let way = match found.rule {
-        Rule::SenderChooses => "shm, a way for each block,".to_owned(),
-        _ => format!("shm:{}", found.way.name()),
+        Rule::SenderChooses if turn.named().is_none() => "shm, a way for each block,".to_owned(),
+        Rule::SenderChooses => format!("{}, or another way for each block,", name(turn.named())),
+        _ => name(Some(found.way)),
     };
-    say(comm, call, &format!("{way} within the node: {}", found.rule.text()));
+    say(comm, call, &format!("{way} within the node: {}{}", found.rule.text(), instead(turn.named(), &found)));
 }
 
-/// Of a call whose whole operation has one algorithm; `shared`: what is within a node goes through shared
-/// memory.
-pub fn whole(comm: &Comm, call: &Call, shared: bool) {
-    let Some(choice) = call.decision.choice else { return };
-    if is_due(call) {
-        let within = if shared { ", within nodes through shared memory" } else { "" };
-        say(comm, call, &format!("{}{within}: {}", choice.name(), rule(comm, call)));
+/// Counts a call that goes in one step, where a parameter names a way. (Others are counted by themselves.)
+pub fn count_short(call: &Call, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) {
+    let found = chosen(call, turn, thresholds, tree);
+    if found.way.is_short() {
+        tally::count(call.kind.of_ways(), found.way);
     }
 }
 
-/// The algorithms of a call by level, from the lowest one on.
-pub fn levels<E: Endpoint, A: Family<Facts = Facts>>(job: &Job<'_, E>, spec: &Spec<A>, units: usize) -> String {
-    join(&job.algorithms(spec, units))
+/// What is chosen for a call on one node.
+fn chosen(call: &Call, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) -> Choice {
+    let operation = call.kind.of_ways();
+    let element = if call.op.is_null() { 1 } else { call.units().info.extent as usize };
+    let in_place = operation == Operation::Alltoall && call.send.is_none();
+    let (how, reads) = ((turn.is_blocking(), turn.named()), reads(thresholds, operation));
+    choice(turn.team(), how, operation, length(call), reads, (element, tree, in_place))
 }
 
-fn join(levels: &[(Level, Option<&'static str>)]) -> String {
-    let levels = levels.iter().map(|(level, name)| format!("{}:{}", level.name(), name.unwrap_or("shm")));
+/// Shared memory, and the way there.
+fn name(way: Option<Way>) -> String {
+    way.map_or("shm".to_owned(), |way| format!("shm:{}", way.name()))
+}
+
+/// What is to be said where a parameter names a way, and another one stands in.
+fn instead(named: Option<Way>, found: &Choice) -> String {
+    match named {
+        Some(way) if way != found.way && found.rule == Rule::FitsLine && way != Way::Tree => {
+            format!("; {} is for what does not fit it", name(named))
+        }
+        Some(way) if way != found.way && found.rule != Rule::SenderChooses => {
+            format!("; {} is not possible here: it needs {}", name(named), way.row().needs)
+        }
+        _ => String::new(),
+    }
+}
+
+/// What of a call happens within nodes, and on how many bytes, where that is sure.
+fn parts(call: &Call) -> &'static [(Operation, bool)] {
+    use crate::select::{Allgather, Alltoall, Choice as Of, Gather, Neighbor, ReduceScatter, Scan, Scatter};
+    match call.decision.choice {
+        Some(Of::Gather(Gather::Linear(_) | Gather::Hierarchical)) => &[(Operation::Gather, true)],
+        Some(Of::Scatter(Scatter::Linear(_) | Scatter::Hierarchical)) => &[(Operation::Scatter, true)],
+        Some(Of::Allgather(Allgather::Hierarchical)) => &[(Operation::Gather, true), (Operation::Bcast, false)],
+        Some(Of::Alltoall(Alltoall::Spread)) => &[(Operation::Alltoall, true)],
+        Some(Of::Alltoall(Alltoall::Hierarchical)) => &[(Operation::Gather, false), (Operation::Scatter, false)],
+        Some(Of::ReduceScatter(ReduceScatter::Hierarchical)) => {
+            &[(Operation::Reduce, false), (Operation::Scatter, false)]
+        }
+        Some(Of::Scan(Scan::Hierarchical)) => &[(Operation::Scan, false), (Operation::Reduce, false)],
+        Some(Of::Neighbor(Neighbor::Direct(_) | Neighbor::Aggregated(_))) if is_same_for_all(call.kind) => {
+            &[(Operation::Allgather, false)]
+        }
+        Some(Of::Neighbor(_)) => &[(Operation::Alltoall, false)],
+        _ => &[],
+    }
+}
+
+/// Whether every neighbour gets the same.
+fn is_same_for_all(kind: Kind) -> bool {
+    matches!(kind, Kind::NeighborAllgather | Kind::NeighborAllgatherv)
+}
+
+/// Of a call whose whole operation has one algorithm; `node`: where what is within a node goes through shared
+/// memory.
+pub fn whole(comm: &Comm, call: &Call, node: Option<&Node<'_>>) {
+    let Some(choice) = call.decision.choice else { return };
+    if !is_due(call) {
+        return;
+    }
+    let part = |node: &Node<'_>, &(operation, is_sure): &(Operation, bool)| {
+        let reads = reads(&node.zero_copy(), operation);
+        let way = match length(call).filter(|_| is_sure) {
+            Some(bytes) => name(Some(node.choice(operation, Some(bytes), reads).way)),
+            None => name(None),
+        };
+        format!("{} by {way}", operation.name())
+    };
+    let parts = node.map(|node| parts(call).iter().map(|of| part(node, of)).collect::<Vec<_>>().join(" and "));
+    let within = parts.map_or(String::new(), |parts| format!(", within nodes {parts}"));
+    say(comm, call, &format!("{}{within}: {}", choice.name(), rule(comm, call)));
+}
+
+/// The algorithms of a call by level, from the lowest one on. `operation`: what happens within nodes.
+pub fn levels<E: Endpoint, A: Family<Facts = Facts>>(
+    job: &Job<'_, E>,
+    spec: &Spec<A>,
+    operation: Operation,
+    units: usize,
+) -> String {
+    join(&job.algorithms(spec, units), &way(job, spec, operation, units))
+}
+
+/// What happens within the node, on a segment.
+fn way<E: Endpoint, A: Family<Facts = Facts>>(
+    job: &Job<'_, E>,
+    spec: &Spec<A>,
+    operation: Operation,
+    units: usize,
+) -> String {
+    let alone = job.segment >= units;
+    let Some(node) = job.node.map(|node| node.by_way(spec.way()).reading_if(alone)) else { return String::new() };
+    let bytes = if alone { job.bytes } else { job.bytes / units.max(1) * job.segment };
+    name(Some(node.choice(operation, Some(bytes), reads(&node.zero_copy(), operation)).way))
+}
+
+fn join(levels: &[(Level, Option<&'static str>)], way: &str) -> String {
+    let levels = levels.iter().map(|(level, name)| format!("{}:{}", level.name(), name.unwrap_or(way)));
     levels.collect::<Vec<_>>().join(",")
 }
 
 /// The same of an allreduce: up to the topmost group, there, and down.
 pub fn up_and_down<E: Endpoint>(job: &Job<'_, E>, specs: &Specs<'_>, units: usize) -> String {
     let (up, down) = (job.algorithms(specs.reduce, units), job.algorithms(specs.bcast, units));
+    let ways = (way(job, specs.reduce, Operation::Reduce, units), way(job, specs.bcast, Operation::Bcast, units));
     match job.algorithms(specs.allreduce, units).last() {
         Some((level, Some(top))) if *top != "reduce_bcast" => {
             let below = up.len().saturating_sub(1);
-            let [up, down] = [&up[..below], &down[..below]].map(join);
+            let (up, down) = (join(&up[..below], &ways.0), join(&down[..below], &ways.1));
             format!("{up} up, {}:{top} on top, {down} down", level.name())
         }
-        _ => format!("{} up, {} down", join(&up), join(&down)),
+        _ => format!("{} up, {} down", join(&up, &ways.0), join(&down, &ways.1)),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::hier::plans::{Along, Plan};
 use crate::hier::{self, Job, allreduce::Specs};
 use crate::select::{Reduce, Spec, segment_size};
 use crate::shm::node::Node;
+use crate::shm::policy::Operation;
 use crate::topo::{LevelSpec, Shape};
 use std::ptr;
 
@@ -97,7 +98,7 @@ async fn by_messages(
     }
     ep.stage(call.staging.clone());
     let node = part.as_ref().map(Part::node);
-    decisions::whole(comm, call, node.is_some());
+    decisions::whole(comm, call, node.as_ref());
     let result = run_over(&ep, comm, call, node, synchronise).await;
     if result.is_err() {
         if let Some(part) = &part {
@@ -138,7 +139,11 @@ async fn run_over(
             let plan = comm.plan(Kind::Barrier, Along::over(node.is_some()), false, None).map_err(Error::Mpi)?;
             let job = Job { node, ..job(ep, &plan, comm, Amount::NONE) };
             if decisions::is_due(call) {
-                decisions::by_level(comm, call, &decisions::levels(&job, &comm.config().barrier.algorithm, 0));
+                decisions::by_level(
+                    comm,
+                    call,
+                    &decisions::levels(&job, &comm.config().barrier.algorithm, Operation::Barrier, 0),
+                );
             }
             apart(|| hier::barrier::barrier(&job, &comm.config().barrier.algorithm)).await
         }
@@ -184,7 +189,7 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_
         segment_size(config.bcast.segment_size, bytes, comm.size() as usize, plan.shape, true).min(config.max_message);
     let job = Job { node, ..job(ep, &plan, comm, Amount { bytes, segment, ..Amount::NONE }) };
     if decisions::is_due(call) {
-        decisions::by_level(comm, call, &decisions::levels(&job, &config.bcast.algorithm, bytes));
+        decisions::by_level(comm, call, &decisions::levels(&job, &config.bcast.algorithm, Operation::Bcast, bytes));
     }
     hier::bcast::bcast(&job, &config.bcast.algorithm, &stream, call.is_root).await
 }
@@ -233,7 +238,11 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'
     let plan = comm.plan(Kind::Reduce, along, ordered, Some(call.root)).map_err(Error::Mpi)?;
     let job = Job { node, ..job(ep, &plan, comm, amount(call, comm, setting, plan.shape)) };
     if decisions::is_due(call) {
-        decisions::by_level(comm, call, &decisions::levels(&job, &config.reduce.algorithm, input.span.len()));
+        decisions::by_level(
+            comm,
+            call,
+            &decisions::levels(&job, &config.reduce.algorithm, Operation::Reduce, input.span.len()),
+        );
     }
     hier::reduce::reduce(&job, &config.reduce.algorithm, input, target).await
 }

@@ -44,13 +44,12 @@ pub(super) async fn down<E: Endpoint>(
     total: usize,
 ) -> Result<()> {
     for group in job.groups.iter().rev() {
+        let alone = segments(total, job.segment) == 1;
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
+            && let node = node.by_way(spec.way()).reading_if(alone)
             && let Some(turn) = node.open(lane, data.bytes().len()).await?
         {
-            // Where one of several lanes fails, the others end, and nobody waits for those who read the
-            // caller's memory.
-            let alone = segments(total, job.segment) == 1;
-            let zero_copy = if alone { node.zero_copy().bcast } else { usize::MAX };
+            let zero_copy = node.zero_copy().bcast;
             // What is reduced has no gaps, where there is shared memory for it.
             let data = data.bytes();
             match node.tree_from(group.leader, data.len(), zero_copy) {

@@ -58,6 +58,7 @@ pub(super) async fn up<'a, E: Endpoint>(
     for group in groups {
         let leader = group.leader;
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
+            && let node = node.by_way(spec.way())
             && let Some((turn, combine)) = node.open_reduction(lane, value.span.len()).await?
         {
             combine.needs(value.span.ptr(), value.span.len() * combine.size())?;

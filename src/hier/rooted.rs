@@ -201,9 +201,9 @@ impl<'j, 'a, E: Endpoint, F: Choose> Walk<'j, 'a, E, F> {
             Way::Down if longest <= shm::line_share(node.size()) => 0,
             Way::Down => usize::MAX,
         };
+        let node = node.reading_if(self.alone);
         let Some(turn) = node.open(self.lane, bytes).await? else { return Ok(false) };
-        let zero_copy = |threshold: usize| if self.alone { threshold } else { usize::MAX };
-        let (up, down) = (zero_copy(node.zero_copy().gather), zero_copy(node.zero_copy().scatter));
+        let (up, down) = (node.zero_copy().gather, node.zero_copy().scatter);
         match role {
             Role::Root { all, own } => {
                 let (all, own) = (Bytes { of: *all, unit }, own.map(|of| Bytes { of, unit }));

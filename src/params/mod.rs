@@ -352,7 +352,12 @@ pub fn documentation() -> String {
             page += &format!("| `{PREFIX}{was}` | `{PREFIX}{}` |\n", p.name);
         }
     }
-    page += "\nThe algorithm `fallback` was called `below`, which is accepted too.\n";
+    page += "\nThe algorithm `fallback` was called `below`, which is accepted too.\n\n\
+             ## Changed meanings\n\n\
+             The name of an algorithm without a level was for messages within a node, too: one had no shared memory then. \
+             Now it is for messages between nodes, and within those that share no memory; `node:NAME,NAME` is what \
+             `NAME` was. `coll_rust_shm_zero_copy` = `smsc` used KNEM in Bcast, Gather and Allgather; now it warns, and nothing \
+             is read.\n";
     page
 }
 

@@ -90,17 +90,31 @@ macro_rules! algorithm_param {
     };
 }
 
+/// What all details of algorithms end with.
+macro_rules! within_nodes {
+    ($details:expr) => {
+        concat!(
+            $details,
+            "Within a node, data go through shared memory where there is some: shm:WAY says how (docs/ways.md), and \
+             only node:ALGORITHM makes them messages there, too."
+        )
+    };
+}
+
 macro_rules! flat_algorithm_param {
     ($family:ident of $operation:ident, $field:ident) => {
-        flat_algorithm_param!($family of $operation, $field, "hierarchical")
+        flat_algorithm_param!($family of $operation, $field, "hierarchical leaves")
     };
     ($family:ident of $operation:ident, $field:ident, $leaves_nodes:literal) => {
         algorithm_param!(
             $family of $operation,
             $field,
             concat!(stringify!($field), "_algorithm"),
-            concat!("Algorithm of ", stringify!($field), ". Any but auto goes point-to-point, within a node too."),
-            concat!("On several nodes, ", $leaves_nodes, " only between them.")
+            concat!("Algorithm of ", stringify!($field), " by messages: between nodes, and within one that shares no memory."),
+            within_nodes!(concat!(
+                "On several nodes, ", $leaves_nodes, " what is within them to shared memory; the others are over all \
+                 processes. "
+            ))
         )
     };
 }
@@ -113,7 +127,7 @@ macro_rules! neighbor_algorithm_param {
         neighbor_algorithm_param!(
             $family of $operation,
             $field,
-            but " (but blocks of up to 1k where a Cartesian communicator has several nodes)"
+            but "Blocks of up to 1k on a Cartesian communicator of several nodes go by direct everywhere, unless shm is named. "
         )
     };
     ($family:ident of $operation:ident, $field:ident, but $but:literal) => {
@@ -121,11 +135,8 @@ macro_rules! neighbor_algorithm_param {
             $family of $operation,
             $field,
             concat!(stringify!($field), "_algorithm"),
-            concat!("Algorithm of ", stringify!($field), ". By name, messages within a node too."),
-            concat!(
-                "auto goes through shared memory within a node", $but,
-                ", and by direct between nodes; direct and aggregated by name go point-to-point within a node too."
-            )
+            concat!("Algorithm of ", stringify!($field), " by messages: between nodes, and within one that shares no memory."),
+            within_nodes!($but)
         )
     };
 }
@@ -203,8 +214,8 @@ pub const TABLE: &[Param] = &[
         Bcast of Bcast,
         bcast.algorithm,
         "bcast_algorithm",
-        "Algorithm of Bcast, one for all levels or one per level.",
-        "Allreduce uses it on the way down."
+        "Algorithm of Bcast by messages, one for all levels or one per level.",
+        within_nodes!("Allreduce uses it on the way down. ")
     ),
     segment_param!(
         bcast,
@@ -216,8 +227,8 @@ pub const TABLE: &[Param] = &[
         Reduce of Reduce,
         reduce.algorithm,
         "reduce_algorithm",
-        "Algorithm of Reduce, one for all levels or one per level.",
-        "Allreduce uses it on the way up."
+        "Algorithm of Reduce by messages, one for all levels or one per level.",
+        within_nodes!("Allreduce uses it on the way up. ")
     ),
     segment_param!(
         reduce,
@@ -230,7 +241,7 @@ pub const TABLE: &[Param] = &[
         allreduce.algorithm,
         "allreduce_algorithm",
         "How Allreduce is composed. reduce_bcast reduces to rank 0 and broadcasts; the others run in the topmost group.",
-        "They run between the way up and the way down."
+        within_nodes!("They run between the way up and the way down. ")
     ),
     segment_param!(
         allreduce,
@@ -242,18 +253,18 @@ pub const TABLE: &[Param] = &[
         Barrier of Barrier,
         barrier.algorithm,
         "barrier_algorithm",
-        "Algorithm of Barrier, one for all levels or one per level.",
-        "Below the topmost group, members arrive by it and are released along a tree."
+        "Algorithm of Barrier by messages, one for all levels or one per level.",
+        within_nodes!("Below the topmost group, members arrive by it and are released along a tree. ")
     ),
-    flat_algorithm_param!(Gather of Gather, gather),
-    flat_algorithm_param!(Gather of Gatherv, gatherv),
-    flat_algorithm_param!(Scatter of Scatter, scatter),
-    flat_algorithm_param!(Scatter of Scatterv, scatterv),
+    flat_algorithm_param!(Gather of Gather, gather, "hierarchical and linear leave"),
+    flat_algorithm_param!(Gather of Gatherv, gatherv, "hierarchical and linear leave"),
+    flat_algorithm_param!(Scatter of Scatter, scatter, "hierarchical and linear leave"),
+    flat_algorithm_param!(Scatter of Scatterv, scatterv, "hierarchical and linear leave"),
     flat_algorithm_param!(Allgather of Allgather, allgather),
     flat_algorithm_param!(Allgather of Allgatherv, allgatherv),
-    flat_algorithm_param!(Alltoall of Alltoall, alltoall, "hierarchical and spread"),
-    flat_algorithm_param!(Alltoall of Alltoallv, alltoallv, "hierarchical and spread"),
-    flat_algorithm_param!(Alltoall of Alltoallw, alltoallw, "hierarchical and spread"),
+    flat_algorithm_param!(Alltoall of Alltoall, alltoall, "hierarchical and spread leave"),
+    flat_algorithm_param!(Alltoall of Alltoallv, alltoallv, "hierarchical and spread leave"),
+    flat_algorithm_param!(Alltoall of Alltoallw, alltoallw, "hierarchical and spread leave"),
     flat_algorithm_param!(ReduceScatter of ReduceScatter, reduce_scatter),
     flat_algorithm_param!(ReduceScatter of ReduceScatterBlock, reduce_scatter_block),
     flat_algorithm_param!(Scan of Scan, scan),

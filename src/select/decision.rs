@@ -98,11 +98,8 @@ impl Decision {
                 let direct = matches!(algorithm, Neighbor::Direct(_)) && !setting.names_shm();
                 wanted() && !(direct && whole.block.is_some_and(|block| block <= SHORT_BLOCK))
             }
-            // An algorithm that is asked for by name is taken at its word.
-            (Sharing::Nodes, Some(choice)) => match choice {
-                Choice::Gather(Gather::Linear(_)) | Choice::Scatter(Scatter::Linear(_)) => wanted() && levels.is_auto(),
-                _ => leaves_nodes(choice) && levels.is_auto() && is_in_any_order(whole.operation, whole.reproducible),
-            },
+            // Others are over all processes.
+            (Sharing::Nodes, Some(choice)) => leaves_nodes(choice) && levels.is_auto() && wanted(),
         };
         let level = if whole.shape.nodes > 1 { Level::Cluster } else { Level::Node };
         Decision { shares, choice, across: cost::is_across_nodes(whole), level }
@@ -114,10 +111,10 @@ fn leaves_nodes(choice: Choice) -> bool {
     match choice {
         Choice::Allgather(algorithm) => algorithm == Allgather::Hierarchical,
         Choice::Alltoall(algorithm) => matches!(algorithm, Alltoall::Hierarchical | Alltoall::Spread),
-        Choice::Gather(algorithm) => algorithm == Gather::Hierarchical,
+        Choice::Gather(algorithm) => matches!(algorithm, Gather::Hierarchical | Gather::Linear(_)),
         Choice::ReduceScatter(algorithm) => algorithm == ReduceScatter::Hierarchical,
         Choice::Scan(algorithm) => algorithm == Scan::Hierarchical,
-        Choice::Scatter(algorithm) => algorithm == Scatter::Hierarchical,
+        Choice::Scatter(algorithm) => matches!(algorithm, Scatter::Hierarchical | Scatter::Linear(_)),
         _ => false,
     }
 }
@@ -220,11 +217,19 @@ mod tests {
         let (short, long) = (blocks(8), blocks(4 << 20));
         assert_eq!(shares(&auto, Operation::Gather, short), [false, true, true], "through leaders");
         assert_eq!(shares(&auto, Operation::Gather, long), [false, true, true], "at once, beside the node");
-        assert_eq!(shares(&named("linear"), Operation::Gather, short), [false; 3]);
-        assert_eq!(shares(&named("hierarchical"), Operation::Gather, short), [false, true, false]);
+        assert_eq!(shares(&named("linear"), Operation::Gather, short), [false, true, true]);
+        assert_eq!(shares(&named("knomial"), Operation::Gather, short), [false, false, true], "over all processes");
+        assert_eq!(shares(&named("hierarchical"), Operation::Gather, short), [false, true, true]);
+        for name in ["node:linear", "node:linear,hierarchical", "fallback"] {
+            assert_eq!(shares(&named(name), Operation::Gather, short), [false; 3], "{name}");
+        }
         assert_eq!(shares(&Spec::<Alltoall>::AUTO, Operation::Alltoall, blocks(1 << 20)), [false, true, true]);
         assert_eq!(shares(&Spec::<Bcast>::AUTO, Operation::Bcast, bytes(8, false)), [false, true, true]);
-        assert_eq!(shares(&Spec::<Bcast>::parse("flat").unwrap(), Operation::Bcast, bytes(8, false)), [false; 3]);
+        assert_eq!(
+            shares(&Spec::<Bcast>::parse("flat").unwrap(), Operation::Bcast, bytes(8, false)),
+            [false, true, true]
+        );
+        assert_eq!(shares(&Spec::<Bcast>::parse("node:flat").unwrap(), Operation::Bcast, bytes(8, false)), [false; 3]);
         let edges = Given { block: None, bytes: None, commutative: false };
         assert_eq!(shares(&Spec::<Neighbor>::AUTO, Operation::NeighborAlltoall, edges), [false, true, true]);
         let edges = |block| Given { block: Some(block), bytes: None, commutative: false };

@@ -105,9 +105,9 @@ impl Known for Whole {
         Some(whole)
     }
 
-    /// Any: there is one algorithm for all.
+    /// That of messages between any two.
     fn level(&self) -> Level {
-        Level::Cluster
+        if self.shape.nodes > 1 { Level::Cluster } else { Level::Node }
     }
 
     fn meets(&self, need: Need) -> bool {

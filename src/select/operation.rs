@@ -1,5 +1,7 @@
 //! The operations of the component.
 
+use crate::shm::policy;
+
 /// An operation, in the order of the shim's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
@@ -82,6 +84,24 @@ impl Operation {
     /// As in the names of parameters and counters.
     pub const fn name(self) -> &'static str {
         TABLE[self as usize].1
+    }
+
+    /// What the table of ways inside a node calls it.
+    pub fn of_ways(self) -> policy::Operation {
+        use policy::Operation as Of;
+        match self {
+            Barrier => Of::Barrier,
+            Bcast => Of::Bcast,
+            Gather | Gatherv => Of::Gather,
+            Scatter | Scatterv => Of::Scatter,
+            Allgather | Allgatherv | NeighborAllgather | NeighborAllgatherv => Of::Allgather,
+            Alltoall | Alltoallv | Alltoallw => Of::Alltoall,
+            NeighborAlltoall | NeighborAlltoallv | NeighborAlltoallw => Of::Alltoall,
+            Reduce => Of::Reduce,
+            Allreduce => Of::Allreduce,
+            ReduceScatter | ReduceScatterBlock => Of::ReduceScatter,
+            Scan | Exscan => Of::Scan,
+        }
     }
 
     /// Whether the send side of a call says anything.

@@ -1,7 +1,9 @@
-//! The values of the parameters `coll_rust_<operation>_algorithm`: one algorithm, or one per level.
+//! The values of the parameters `coll_rust_<operation>_algorithm`: one algorithm, or one per level, and a way
+//! within nodes.
 
 use super::table::{Argument, Family, Known, Row};
 use super::{Choice, Operation, Whole};
+use crate::shm::policy::{TABLE, Way};
 use crate::topo::Level;
 
 /// A parsed algorithm parameter.
@@ -11,6 +13,10 @@ pub struct Spec<A> {
     below: bool,
     /// The processes of a node share memory, because the parameter says so.
     shm: bool,
+    /// They do not, because the parameter names an algorithm for the node, or for a level within.
+    messages: bool,
+    /// How their data go there, if the parameter says so.
+    way: Option<Way>,
 }
 
 /// The name of shared memory among the algorithms.
@@ -18,11 +24,12 @@ const SHM: &str = "shm";
 
 impl<A: Family> Spec<A> {
     /// The built-in choice everywhere.
-    pub const AUTO: Spec<A> = Spec { levels: [None; Level::COUNT], below: false, shm: false };
+    pub const AUTO: Spec<A> =
+        Spec { levels: [None; Level::COUNT], below: false, shm: false, messages: false, way: None };
 
     /// This algorithm everywhere.
     pub fn everywhere(algorithm: A) -> Spec<A> {
-        Spec { levels: [Some(algorithm); Level::COUNT], below: false, shm: false }
+        Spec { levels: [Some(algorithm); Level::COUNT], messages: true, ..Self::AUTO }
     }
 
     /// What is accepted for an operation of the family, for help and messages.
@@ -30,14 +37,16 @@ impl<A: Family> Spec<A> {
         let rows: Vec<&Row> = A::ROWS.iter().filter(|row| row.serves(operation)).collect();
         let mut text = String::from("auto, fallback (the component of the next lower priority)");
         rows.iter().for_each(|row| text += &format!(", {}", row.form()));
-        if Self::may_share() {
-            text += ", shm (within nodes: shared memory where there is some)";
-        }
-        if A::PER_LEVEL {
-            text += ", or a list such as node:ALGORITHM,switch:ALGORITHM";
-        } else if Self::may_share() {
-            text += ", or node:shm and another one for the rest, after a comma";
-        }
+        let ways: Vec<&str> =
+            TABLE.iter().filter(|row| row.way.serves(operation.of_ways())).map(|row| row.name).collect();
+        text += &format!(
+            ", shm (within nodes: shared memory where there is some), shm:WAY (the same by this way: {})",
+            ways.join(", ")
+        );
+        text += match A::PER_LEVEL {
+            true => ", or a list such as node:ALGORITHM,switch:ALGORITHM",
+            false => ", or node:ALGORITHM and another one for several nodes, after a comma",
+        };
         let mut numbers: Vec<Argument> = Vec::new();
         rows.iter().filter_map(|row| row.argument).for_each(|argument| {
             if !numbers.contains(&argument) {
@@ -56,12 +65,6 @@ impl<A: Family> Spec<A> {
             text += &format!("; {} stands in for {} unless {}", row.instead, row.name, needs.join(" and "));
         }
         text
-    }
-
-    /// Whether the operations of the family can go through shared memory within each of several nodes.
-    fn may_share() -> bool {
-        matches!(A::OPERATIONS, [Operation::Bcast | Operation::Reduce | Operation::Allreduce | Operation::Barrier])
-            || A::OPERATIONS.iter().all(|operation| operation.is_neighbor())
     }
 
     /// What the parameter says for a level, if anything.
@@ -90,7 +93,12 @@ impl<A: Family> Spec<A> {
                 return Err(format!("\"{}\" is no algorithm of {}", row.name, operation.name()));
             }
         }
-        Ok(spec)
+        match spec.way {
+            Some(way) if !way.serves(operation.of_ways()) => {
+                Err(format!("\"{SHM}:{}\" is no way of {}", way.name(), operation.name()))
+            }
+            _ => Ok(spec),
+        }
     }
 
     /// Parses a value that some operation of the family accepts.
@@ -103,56 +111,54 @@ impl<A: Family> Spec<A> {
             "fallback" | "below" => return Ok(Spec { below: true, ..spec }),
             _ => {}
         }
-        let (mut default, mut elsewhere, mut node) = (None, false, None);
+        let (mut default, mut named) = (None, [false; Level::COUNT]);
         for item in text.split(',').map(str::trim) {
+            if let Some(way) = shared(item)? {
+                (spec.shm, spec.way) = (true, way.or(spec.way));
+                continue;
+            }
             let Some((level, name)) = item.split_once(':') else {
-                let choice = if item == SHM && Self::may_share() { None } else { Some(algorithm::<A>(item)?) };
-                if std::mem::replace(&mut elsewhere, true) {
+                if default.replace(algorithm::<A>(item)?).is_some() {
                     return Err(format!("\"{item}\" is a second algorithm without a level"));
                 }
-                default = choice;
                 continue;
             };
-            if name.trim() == SHM && Self::may_share() {
-                if level.trim() != Level::Node.name() {
-                    return Err(format!(
-                        "\"{item}\": shm is for all processes of a node, so accepted for level node only"
-                    ));
-                }
-                node = Some(true);
-                continue;
+            let (level, name) = (level.trim(), name.trim());
+            if !A::PER_LEVEL && level != Level::Node.name() {
+                return Err(format!("\"{item}\": only for level node may this operation have another algorithm"));
             }
-            if !A::PER_LEVEL {
-                return Err(format!("\"{item}\": this operation has one algorithm, not one per level"));
-            }
-            let choice = match name.trim() {
-                "auto" => None,
-                name => Some(algorithm::<A>(name)?),
-            };
-            let level = level.trim();
-            let mut known = false;
-            for l in
-                Level::ALL.iter().filter(|l| l.name() == level || (level == "switch" && matches!(l, Level::Switch(_))))
-            {
-                known = true;
-                if *l == Level::Node {
-                    node = Some(false);
-                }
-                spec.levels[usize::from(l.index())] = choice;
-            }
-            if !known {
+            let choice = if name == "auto" { None } else { Some(algorithm::<A>(name)?) };
+            let is_meant = |l: &&Level| l.name() == level || (level == "switch" && matches!(l, Level::Switch(_)));
+            let mut levels = Level::ALL.iter().filter(is_meant).peekable();
+            if levels.peek().is_none() {
                 return Err(format!("\"{level}\" is not a level"));
             }
+            for level in levels {
+                (named[usize::from(level.index())], spec.levels[usize::from(level.index())]) = (true, choice);
+                spec.messages |= *level <= Level::Node && choice.is_some();
+            }
         }
-        for slot in &mut spec.levels {
-            *slot = slot.or(default);
+        for (slot, _) in spec.levels.iter_mut().zip(named).filter(|(_, named)| !named) {
+            *slot = default;
         }
-        // Without a level it means the level where it is accepted.
-        spec.shm = node.unwrap_or(elsewhere && default.is_none());
-        if spec.shm {
+        if spec.shm && A::PER_LEVEL {
             spec.levels[usize::from(Level::Node.index())] = None;
         }
         Ok(spec)
+    }
+}
+
+/// What an item of a value says of shared memory, if it does: perhaps a way.
+fn shared(item: &str) -> Result<Option<Option<Way>>, String> {
+    let words: Vec<&str> = item.split(':').map(str::trim).collect();
+    let Some(at) = words.iter().position(|&word| word == SHM).filter(|&at| at < 2) else { return Ok(None) };
+    if at == 1 && words[0] != Level::Node.name() {
+        return Err(format!("\"{item}\": shm is for all processes of a node, so accepted for level node only"));
+    }
+    match words[at + 1..] {
+        [] => Ok(Some(None)),
+        [name] => Way::named(name).map(|way| Some(Some(way))).ok_or_else(|| format!("\"{name}\" is not a way")),
+        _ => Err(format!("\"{item}\" says more than a way")),
     }
 }
 
@@ -165,6 +171,8 @@ pub trait Setting {
     fn is_shared_within_node(&self) -> bool;
     /// Whether the parameter says so.
     fn names_shm(&self) -> bool;
+    /// The way of data within nodes, if the parameter names one.
+    fn way(&self) -> Option<Way>;
     /// Whether the parameter names an algorithm, of messages, for a level or more.
     fn names_algorithm(&self) -> bool;
     /// The algorithm of the whole operation, where it has one.
@@ -177,12 +185,15 @@ impl<A: Family> Setting for Spec<A> {
     }
 
     fn is_shared_within_node(&self) -> bool {
-        let auto = Level::ALL.iter().filter(|&&level| level <= Level::Node).all(|&level| self.at(level).is_none());
-        self.shm || (auto && !self.below)
+        self.shm || !(self.messages || self.below)
     }
 
     fn names_shm(&self) -> bool {
         self.shm
+    }
+
+    fn way(&self) -> Option<Way> {
+        self.way
     }
 
     fn names_algorithm(&self) -> bool {
@@ -217,6 +228,8 @@ mod tests {
                 let with_number = format!("{}/3", row.name);
                 assert_eq!(Spec::<A>::parse(&with_number).is_ok(), row.argument.is_some(), "{with_number}");
                 assert_eq!(Spec::<A>::parse(&format!("numa:{}", row.name)).is_ok(), A::PER_LEVEL);
+                let inside = Spec::<A>::parse(&format!("node:{}", row.name)).unwrap();
+                assert!(!inside.is_shared_within_node() && inside.at(Level::Node) == Some(made));
                 for &operation in A::OPERATIONS {
                     assert_eq!(Spec::<A>::parse_for(operation, row.name).is_ok(), row.serves(operation));
                     let listed = Spec::<A>::accepted(operation).contains(&format!(", {}", row.form()));
@@ -271,21 +284,59 @@ mod tests {
         assert_eq!(shared("below"), shared("fallback"));
         assert_eq!(shared("shm"), (true, true, None, None));
         assert_eq!(shared("switch:flat"), (true, false, None, Some(Bcast::Flat)));
-        for text in ["node:shm,switch:flat", "flat,node:shm", "switch:flat, shm", "numa:chain,switch:flat,node:shm"] {
+        for text in
+            ["node:shm,switch:flat", "flat,node:shm", "switch:flat, shm", "numa:chain,switch:flat,node:shm", "shm,flat"]
+        {
             assert_eq!(shared(text), (true, true, None, Some(Bcast::Flat)), "{text}");
         }
-        for text in ["flat", "node:flat,shm,switch:flat", "numa:chain,switch:flat"] {
+        // An algorithm without a level is for messages: within a node where they share no memory.
+        assert_eq!(shared("flat"), (true, false, Some(Bcast::Flat), Some(Bcast::Flat)));
+        assert_eq!(shared("node:auto,flat"), (true, false, None, Some(Bcast::Flat)));
+        for text in ["node:flat", "node:flat,chain", "numa:chain,switch:flat"] {
             assert!(!shared(text).0, "{text}");
         }
         assert!(Spec::<crate::select::Allreduce>::parse("node:shm,ring").unwrap().names_shm());
-        for text in ["numa:shm", "switch:shm", "shm,flat", "flat,shm", "shm/2", "nod:shm"] {
+        for text in ["numa:shm", "switch:shm", "flat,shm,chain", "shm/2", "nod:shm", "shm:", "shm:shm", "shm:slot:slot"]
+        {
             assert!(Spec::<Bcast>::parse(text).is_err(), "{text}");
         }
         assert!(Spec::<Bcast>::parse("switch:shm").unwrap_err().contains("level node"));
-        assert!(Spec::<crate::select::Gather>::parse("shm").is_err());
+        let spec = Spec::<crate::select::Gather>::parse("shm").unwrap();
+        assert!(spec.names_shm() && spec.is_shared_within_node());
         let spec = Spec::<crate::select::Neighbor>::parse("node:shm,aggregated").unwrap();
         assert!(spec.names_shm() && spec.at(Level::Cluster) == Some(crate::select::Neighbor::Aggregated(32)));
-        assert!(Spec::<crate::select::Neighbor>::parse("node:direct").is_err());
+        assert!(Spec::<crate::select::Neighbor>::parse("switch:direct").is_err());
+        let spec = Spec::<crate::select::Neighbor>::parse("node:direct").unwrap();
+        assert!(!spec.is_shared_within_node() && spec.at(Level::Cluster).is_none());
+    }
+
+    #[test]
+    fn a_way_is_one_that_the_operation_has() {
+        for operation in Operation::all() {
+            fn check<A: Family>(operation: Operation) {
+                if !A::OPERATIONS.contains(&operation) {
+                    return;
+                }
+                for row in TABLE {
+                    let texts = ["shm:", "node:shm:", "node : shm : "].map(|start| format!("{start}{}", row.name));
+                    let serves = row.way.serves(operation.of_ways());
+                    for text in &texts {
+                        let spec = Spec::<A>::parse_for(operation, text);
+                        assert_eq!(spec.is_ok(), serves, "{operation:?} {text}");
+                        assert!(spec.is_err() || spec.unwrap().way() == Some(row.way));
+                    }
+                    let accepted = Spec::<A>::accepted(operation);
+                    let ways = accepted.split_once("by this way: ").unwrap().1.split_once(')').unwrap().0;
+                    assert_eq!(ways.split(", ").any(|name| name == row.name), serves, "{accepted}");
+                }
+            }
+            for_each_family!(check(operation));
+        }
+        let spec = Spec::<Bcast>::parse("knomial/3,shm:pipeline").unwrap();
+        assert!(spec.names_shm() && spec.way() == Some(Way::Pipeline) && spec.at(Level::Cluster).is_some());
+        let error = Spec::<Bcast>::parse_for(Operation::Bcast, "shm:ring").unwrap_err();
+        assert_eq!(error, "\"shm:ring\" is no way of bcast");
+        assert_eq!(Spec::<Bcast>::parse("shm:rings").unwrap_err(), "\"rings\" is not a way");
     }
 
     #[test]

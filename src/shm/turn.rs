@@ -27,6 +27,7 @@ pub use view::View;
 use waits::{Suspends, Waits};
 
 use crate::shm::layout::StreamControl;
+use crate::shm::policy::Way;
 use crate::shm::team::{At, Stream, Team};
 use crate::sync::shared::Ordering;
 use std::mem;
@@ -41,6 +42,14 @@ const WIDE: usize = 64 << 10;
 pub struct Turn<'t, W: Waits = Suspends> {
     view: View<'t>,
     waits: W,
+}
+
+impl View<'_> {
+    /// The way that a parameter names, if one does.
+    #[inline(always)]
+    pub fn named(&self) -> Option<Way> {
+        self.named
+    }
 }
 
 impl<'t, W: Waits> Deref for Turn<'t, W> {
@@ -121,6 +130,14 @@ impl<'t> Turn<'t> {
         self
     }
 
+    /// The same operation, for which a parameter names a way. Before it [begins](Turn::begin), on all
+    /// members.
+    #[inline(always)]
+    pub fn by_way(mut self, named: Option<Way>) -> Turn<'t> {
+        self.view.named = named;
+        self
+    }
+
     /// The same operation, waiting in another way.
     #[inline(always)]
     pub fn waiting<W: Waits>(self, waits: W) -> Turn<'t, W> {
@@ -147,10 +164,10 @@ impl<'t> Turn<'t> {
 
 impl<'t, W: Waits> Turn<'t, W> {
     /// The same operation, all of whose data [lie still](Team::lies_still), as far as the caller writes or
-    /// reads them: the compiler leaves out what is for others.
+    /// reads them: the compiler leaves out what is for others. Nothing, where a parameter names a way.
     #[inline(always)]
     pub fn of_what_lies_still(mut self) -> Self {
-        self.view.still = true;
+        self.view.still = self.view.named.is_none();
         self
     }
 

@@ -7,6 +7,7 @@ use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::layout::LINE;
 use coll_rust::shm::op;
 use coll_rust::shm::op::neighbor::Edges;
+use coll_rust::shm::policy::TABLE;
 use coll_rust::shm::team::Team;
 use coll_rust::shm::thresholds::Reads;
 use coll_rust::shm::turn::Turn;
@@ -73,7 +74,10 @@ pub async fn run(team: &Team, slot: usize, lane: usize, call: Call) {
 
 /// The same, waiting in this way.
 pub async fn run_with(team: &Team, slot: usize, lane: usize, call: Call, waits: impl Waits) {
-    let turn = team.open(slot, lane, true).await.unwrap().expect("memory").waiting(waits);
+    // At times a parameter names a way, whether it is possible or not.
+    let mut ways = Rng::new(call.id as u64 ^ 0x3333);
+    let named = ways.chance(96).then(|| TABLE[ways.below(TABLE.len())].way);
+    let turn = team.open(slot, lane, true).await.unwrap().expect("memory").by_way(named).waiting(waits);
     let mut common = Rng::new(call.id as u64);
     let mut own = Rng::new((call.id * 64 + team.me()) as u64 ^ 0x5555);
     match call.kind {

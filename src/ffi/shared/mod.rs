@@ -25,6 +25,7 @@ use crate::shm::layout::LINE;
 use crate::shm::node::Node;
 use crate::shm::op::tree::Tree;
 use crate::shm::op::{self, Combine};
+use crate::shm::policy::Way;
 use crate::shm::team::Team;
 use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
@@ -87,6 +88,7 @@ pub struct Part<'c> {
     zero_copy: Thresholds,
     elements: Option<Staged<'c>>,
     tree: Option<Tree>,
+    named: Option<Way>,
     _turn: Option<team::Turn<'c>>,
 }
 
@@ -94,7 +96,7 @@ impl Part<'_> {
     /// For the composition of levels.
     pub fn node(&self) -> Node<'_> {
         let combine = self.elements.as_ref().map(|elements| elements as &dyn Combine);
-        Node::new(self.team, self.slot, self.zero_copy, combine).along(self.tree.as_ref())
+        Node::new(self.team, self.slot, self.zero_copy, combine).along(self.tree.as_ref()).by_way(self.named)
     }
 
     /// The operation has failed here: nobody on the node must wait for it.
@@ -119,6 +121,7 @@ pub async fn part<'c>(comm: &'c Comm, call: &'c Call, slot: Slot) -> Result<Opti
         zero_copy: *team.thresholds(slot.late(), slot.is_blocking()),
         elements,
         tree,
+        named: comm.config().algorithm(call.kind).way(),
         _turn: turn,
     }))
 }
@@ -141,6 +144,9 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
         let thresholds = *turn.team().thresholds(slot.late(), slot.is_blocking());
         let tree = trees::tree(comm, call);
         decisions::within_node(comm, call, &turn, &thresholds, tree.is_some());
+        if turn.named().is_some() {
+            decisions::count_short(call, &turn, &thresholds, tree.is_some());
+        }
         let left = match tree {
             Some(tree) => apart(|| trees::perform(&tree, call, turn, slot.number(), thresholds)).await?,
             None => Some(turn),
@@ -171,7 +177,7 @@ async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn
     if turn.is_none() {
         pool::tell_refusal();
     }
-    Ok(turn)
+    Ok(turn.map(|turn| turn.by_way(comm.config().algorithm(call.kind).way())))
 }
 
 /// Whether a call may move more than lines hold. `len`: bytes of a block where each rank has one of the same

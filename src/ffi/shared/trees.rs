@@ -51,14 +51,14 @@ pub async fn perform<'t>(
     slot: usize,
     thresholds: Thresholds,
 ) -> Result<Option<Turn<'t>>> {
-    let team = turn.team();
+    let (team, named) = (turn.team(), turn.named());
     let bytes = call.bytes().unwrap_or_default();
     match call.kind {
         Kind::Barrier => tree::barrier(turn, tree).await?,
-        Kind::Bcast if tree::suits_bcast(team, bytes, thresholds.bcast) => {
+        Kind::Bcast if tree::suits_bcast(team, bytes, thresholds.bcast, named) => {
             tree::bcast(turn, tree, &needed(&call.receive)?.stream()).await?;
         }
-        Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, bytes) => {
+        Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, call.kind.of_ways(), bytes, named) => {
             let elements = Staged::of(call, true);
             let result = call.result();
             tree::reduce(turn, tree, &(&elements as &dyn Combine), call.operand(), result).await?;

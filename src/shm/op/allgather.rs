@@ -7,7 +7,7 @@
 use super::block::{Block, all_lengths, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
-use super::{address, announce, announced, fetch, is_short_gathered};
+use super::{address, announce, announced, fetch, is_short_gathered, tally};
 use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -53,8 +53,8 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
             return Err(Error::Lengths);
         }
         if !(turn.is_still()
-            || is_short_gathered(&turn, len, zero_copy)
-                && all_lengths(all, peers.from(), |len| is_short_gathered(&turn, len, zero_copy)))
+            || is_short_gathered(&turn, Operation::Allgather, len, zero_copy)
+                && all_lengths(all, peers.from(), |len| is_short_gathered(&turn, Operation::Allgather, len, zero_copy)))
         {
             return waits.long(move || long(turn.halved(), peers, own, all, zero_copy)).await;
         }
@@ -105,7 +105,9 @@ async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
 ) -> Result<()> {
     let mine = Block::new(all, turn.me());
     let facts = turn.facts(Operation::Allgather, zero_copy);
-    let from = match facts.way(mine.len()).reads_peers() {
+    let way = facts.way(mine.len());
+    tally::count(Operation::Allgather, way);
+    let from = match way.reads_peers() {
         true => own.map_or_else(|| address(&turn, &mine), |own| address(&turn, own)),
         false => 0,
     };

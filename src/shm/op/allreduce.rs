@@ -7,7 +7,7 @@
 
 use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside, operands};
-use super::{all_wrote, all_wrote_room, fetched, is_short, shared};
+use super::{all_wrote, all_wrote_room, fetched, is_short, shared, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::policy::{Operation, Way};
@@ -27,7 +27,7 @@ pub fn allreduce<C: Combine>(
     let (turn, waits) = turn.begin();
     async move {
         let bytes = input.len() * op.size();
-        if is_short(&turn, bytes, other_ways(&turn, op.size(), zero_copy)) {
+        if is_short(&turn, Operation::Allreduce, bytes, other_ways(&turn, op.size(), zero_copy)) {
             // Everybody combines everything, out of lines or short slots.
             if let Some(wait) = turn.room_taken(bytes) {
                 waits.on(wait).await?;
@@ -44,7 +44,9 @@ pub fn allreduce<C: Combine>(
             turn.finish();
             Ok(())
         } else {
-            match turn.way(Operation::Allreduce, bytes, op.size(), zero_copy) {
+            let way = turn.way(Operation::Allreduce, bytes, op.size(), zero_copy);
+            tally::count(Operation::Allreduce, way);
+            match way {
                 Way::SingleCopy => waits.long(move || fetched::allreduce(turn, op, input, output)).await,
                 Way::ReduceBcast => waits.long(move || through_one(turn, op, input, output)).await,
                 Way::Split => waits.long(move || shared::reduce(turn, None, op, input, output)).await,

@@ -9,11 +9,11 @@ mod places;
 use super::block::{Block, Rooms, Shares, all_lengths, longest, sum_lengths, transfer, want_set};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
-use super::{address_in, fetch, get, put};
+use super::{address_in, fetch, get, put, tally};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::policy::{Facts, Operation, Way};
+use crate::shm::policy::{Facts, Operation, Way, forced_limit};
 use crate::shm::team::Team;
 use crate::shm::thresholds::Reads;
 use crate::shm::turn::Turn;
@@ -27,6 +27,7 @@ struct Plan<'t> {
     team: &'t Team,
     fragment: usize,
     zero_copy: Reads,
+    limit: usize,
     /// All blocks are known to be short, and to lie still.
     still: bool,
 }
@@ -34,12 +35,13 @@ struct Plan<'t> {
 impl<'t> Plan<'t> {
     #[inline(always)]
     fn new(turn: &Turn<'t>, zero_copy: Reads) -> Plan<'t> {
-        Plan { team: turn.team(), fragment: turn.fragment(), zero_copy, still: turn.is_still() }
+        let limit = turn.limit(Operation::Alltoall, zero_copy.from);
+        Plan { team: turn.team(), fragment: turn.fragment(), zero_copy, limit, still: turn.is_still() }
     }
 
     #[inline(always)]
     fn rooms(self, writer: Member) -> Rooms {
-        Rooms::new(self.team, self.still, writer, self.zero_copy.from)
+        Rooms::new(self.team, self.still, writer, self.limit)
     }
 
     fn slot(self, writer: Member) -> Shares {
@@ -158,7 +160,7 @@ pub fn alltoall_still<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
 ) -> std::result::Result<Result<()>, Turn<'t, W>> {
     let (turn, waits) = turn.begin();
     let peers = Everybody::of(&turn);
-    if let (Some(runs), Some(out)) = (waits.runs(), out) {
+    if let (Some(runs), Some(out), None) = (waits.runs(), out, turn.named()) {
         let (team, longest) = (turn.team(), longest(out, peers.to()));
         if team.share_lies_still(longest) && all_lengths(into, peers.from(), |len| team.share_lies_still(len)) {
             let turn = turn.of_what_lies_still();
@@ -234,7 +236,9 @@ pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
         let Some(out) = out else {
             // What is to be sent does not stay unchanged.
             let turn = wide(turn);
-            let plan = Plan::new(&turn, usize::MAX.into());
+            let facts = || Facts { in_place: true, ..turn.facts(Operation::Alltoall, usize::MAX) };
+            let limit = turn.named().map_or(usize::MAX, |_| forced_limit(&facts(), usize::MAX));
+            let plan = Plan { limit, ..Plan::new(&turn, usize::MAX.into()) };
             return waits.long(move || exchange(turn, plan, peers, into, into, false)).await;
         };
         let (plan, longest) = (Plan::new(&turn, zero_copy), longest(out, peers.to()));
@@ -266,6 +270,7 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
     own_left: bool,
 ) -> Result<()> {
     let facts = Facts { in_place: !own_left, ..turn.facts(Operation::Alltoall, plan.zero_copy) };
+    tally::count(Operation::Alltoall, facts.way(longest(out, peers.to())));
     let away = |m: Member| match facts.way(out.len(m)).reads_peers() {
         true => address_in(plan.team, &Block::new(out, m)),
         false => 0,

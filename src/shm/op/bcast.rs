@@ -7,7 +7,7 @@
 
 use super::divided;
 use super::lent::{Lent, copy_part};
-use super::{address, announce, announced, is_short};
+use super::{address, announce, announced, is_short, tally};
 use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -61,7 +61,7 @@ pub fn bcast_by<S: Stream + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let len = data.len();
-        match (is_short(&turn, len, zero_copy), turn.me() == root) {
+        match (is_short(&turn, Operation::Bcast, len, zero_copy), turn.me() == root) {
             (true, _) => short!(turn, root, data, len, |wait| waits.on(wait).await, |late| waits.reach(late).await),
             (false, true) => waits.long(move || send(turn, data, zero_copy, divide)).await,
             (false, false) => waits.long(move || receive(turn, root, data, zero_copy, divide)).await,
@@ -79,7 +79,7 @@ pub fn bcast_now<'t, W: Waits, S: Stream + ?Sized>(
 ) -> std::result::Result<Result<()>, Turn<'t, W>> {
     let (turn, waits) = turn.begin();
     match waits.runs() {
-        Some(runs) if is_short(&turn, data.len(), zero_copy) => Ok(short_now(turn, runs, root, data)),
+        Some(runs) if is_short(&turn, Operation::Bcast, data.len(), zero_copy) => Ok(short_now(turn, runs, root, data)),
         _ => Err(turn.waiting(waits)),
     }
 }
@@ -94,11 +94,13 @@ fn short_now<S: Stream + ?Sized>(turn: Turn<'_>, runs: impl Runs, root: Member, 
 /// The way of so many bytes, and where the part of the root begins: `len` without one.
 fn way(turn: &Turn<'_>, len: usize, zero_copy: usize, divide: bool) -> (Way, usize) {
     let facts = turn.facts(Operation::Bcast, zero_copy);
-    match facts.way(len) {
+    let (way, middle) = match facts.way(len) {
         Way::TwoSided if divide => (Way::TwoSided, len - writers_part(&facts, len, Writer::Idle)),
         Way::TwoSided => (Way::SingleCopy, len),
         way => (way, len),
-    }
+    };
+    tally::count(Operation::Bcast, way);
+    (way, middle)
 }
 
 async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, zero_copy: usize, divide: bool) -> Result<()> {

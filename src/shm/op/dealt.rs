@@ -17,6 +17,7 @@ use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::layout::SHARE_ALIGN;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
 use std::future::poll_fn;
 use std::ops::Range;
@@ -52,7 +53,9 @@ fn write_note(note: *mut u8, address: u64, place: usize, number: usize, len: usi
 /// Whether this is the way, the same for all members.
 #[inline(always)]
 pub(super) fn is_wanted(turn: &Turn<'_>) -> bool {
-    turn.shares_cores() && notes(turn, 0).each >= NOTE
+    let others = [Way::Pipeline, Way::SingleCopy];
+    let named = turn.forced(Operation::Scatter).is_some_and(|way| others.contains(&way));
+    turn.shares_cores() && notes(turn, 0).each >= NOTE && !named
 }
 
 /// The set as a ring.

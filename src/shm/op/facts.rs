@@ -2,29 +2,55 @@
 
 use super::block::Shares;
 use crate::shm::layout::LINE;
-use crate::shm::policy::{Choice, Cores, Facts, Limits, Mode, Operation, Rooms, Way, choose};
+use crate::shm::policy::{Choice, Cores, Facts, Limits, Mode, Operation, Rooms, Way, choose, forced_limit};
 use crate::shm::team::Team;
 use crate::shm::thresholds::Reads;
-use crate::shm::turn::{Turn, View};
+use crate::shm::turn::View;
 
 impl View<'_> {
     /// The facts of an operation. From `reads` on, members may read each other's memory.
     #[inline(always)]
     pub(super) fn facts(&self, operation: Operation, reads: impl Into<Reads>) -> Facts {
-        of(self.team(), self.is_blocking(), operation, reads.into())
+        of(self.team(), self.is_blocking(), operation, reads.into(), self.named())
     }
 
     /// The way of so many bytes, in elements of `element` bytes where it is a reduction. For short ways,
     /// which had better not have the facts in their memory.
     #[inline(always)]
     pub(super) fn way(&self, operation: Operation, bytes: usize, element: usize, reads: usize) -> Way {
-        way(self.team(), self.is_blocking(), operation, bytes, element, reads)
+        way(self.team(), (self.is_blocking(), self.named()), operation, bytes, element, reads)
     }
+
+    /// From how many bytes on (but not in a line) an operation goes another way than in one step. `usual`:
+    /// where no parameter [names](View::named) a way.
+    #[inline(always)]
+    pub(super) fn limit(&self, operation: Operation, usual: usize) -> usize {
+        match self.named() {
+            None => usual,
+            named => limit_of(self.team(), self.is_blocking(), operation, named, usual),
+        }
+    }
+
+    /// The way that a parameter names for an operation, if what that needs is there.
+    #[inline(always)]
+    pub(super) fn forced(&self, operation: Operation) -> Option<Way> {
+        match self.named() {
+            None => None,
+            _ => self.facts(operation, usize::MAX).forced(),
+        }
+    }
+}
+
+/// As [`View::limit`].
+#[cold]
+#[inline(never)]
+fn limit_of(team: &Team, blocking: bool, operation: Operation, named: Option<Way>, usual: usize) -> usize {
+    forced_limit(&of(team, blocking, operation, usize::MAX.into(), named), usual)
 }
 
 /// The same for a team. (Not a part of operations, which had better keep their view in registers.)
 #[inline(never)]
-pub(super) fn of(team: &Team, blocking: bool, operation: Operation, reads: Reads) -> Facts {
+pub(super) fn of(team: &Team, blocking: bool, operation: Operation, reads: Reads, named: Option<Way>) -> Facts {
     let config = team.config();
     Facts {
         operation,
@@ -43,25 +69,35 @@ pub(super) fn of(team: &Team, blocking: bool, operation: Operation, reads: Reads
         },
         tree: false,
         in_place: false,
+        forced: named,
     }
 }
 
-/// The choice for an operation on so many bytes, for those who want to know. `element`: bytes of an element;
-/// `tree`: there is a tree; `in_place`: an alltoall is.
+/// The choice for an operation of a team on so many bytes, for those who want to know. `blocking`, and the
+/// way that a parameter names. `element`: bytes of an element; `tree`: there is a tree; `in_place`: an
+/// alltoall is.
 pub fn choice(
-    turn: &Turn<'_>,
+    team: &Team,
+    (blocking, named): (bool, Option<Way>),
     operation: Operation,
     bytes: Option<usize>,
     reads: Reads,
     (element, tree, in_place): (usize, bool, bool),
 ) -> Choice {
-    choose(&Facts { bytes, element, tree, in_place, ..turn.facts(operation, reads) })
+    choose(&Facts { bytes, element, tree, in_place, ..of(team, blocking, operation, reads, named) })
 }
 
 /// As [`View::way`].
 #[inline(never)]
-fn way(team: &Team, blocking: bool, operation: Operation, bytes: usize, element: usize, reads: usize) -> Way {
-    Facts { element, ..of(team, blocking, operation, reads.into()) }.way(bytes)
+fn way(
+    team: &Team,
+    (blocking, named): (bool, Option<Way>),
+    operation: Operation,
+    bytes: usize,
+    element: usize,
+    reads: usize,
+) -> Way {
+    Facts { element, ..of(team, blocking, operation, reads.into(), named) }.way(bytes)
 }
 
 /// What has room for the data of an operation, or for a block of it.
@@ -88,11 +124,12 @@ mod tests {
     use crate::shm::config::{self, Config};
     use crate::shm::heap::Heap;
     use crate::shm::layout::SHORT;
-    use crate::shm::op::{allreduce, is_short, is_short_gathered, line_share, reduce};
+    use crate::shm::op::{allreduce, is_short, is_short_gathered, is_within, line_share, reduce};
     use crate::shm::policy::Rule;
     use crate::shm::policy::choose::PASSED_ON;
     use crate::shm::policy::table::TABLE;
     use crate::shm::thresholds::{ByMode, Thresholds};
+    use crate::shm::turn::Turn;
     use std::fmt::Write;
     use std::task::{Context, Poll, Waker};
 
@@ -166,16 +203,28 @@ mod tests {
                         let is = |operation| {
                             matches!(chosen(turn, operation, len, &all).way, Way::Inline | Way::Slot | Way::Whole)
                         };
-                        assert_eq!(is(Operation::Bcast), is_short(turn, len, limit), "{len} {limit}");
+                        assert_eq!(is(Operation::Bcast), is_short(turn, Operation::Bcast, len, limit), "{len} {limit}");
                         for operation in [Operation::Gather, Operation::Allgather] {
-                            assert_eq!(is(operation), is_short_gathered(turn, len, limit), "{len} {limit}");
+                            assert_eq!(is(operation), is_short_gathered(turn, operation, len, limit), "{len} {limit}");
                         }
                         let least = allreduce::other_ways(turn, 8, limit);
-                        assert_eq!(is(Operation::Allreduce), is_short(turn, len, least), "{len} {limit}");
+                        assert_eq!(
+                            is(Operation::Allreduce),
+                            is_short(turn, Operation::Allreduce, len, least),
+                            "{len} {limit}"
+                        );
                         let shared = reduce::shares_work(turn);
-                        assert_eq!(is(Operation::Reduce), is_short(turn, len, shared), "{len} {limit}");
-                        assert_eq!(is(Operation::Scan), is_short(turn, len, PASSED_ON), "{len}");
-                        assert_eq!(is(Operation::ReduceScatter), is_short(turn, len, usize::MAX), "{len}");
+                        assert_eq!(
+                            is(Operation::Reduce),
+                            is_short(turn, Operation::Reduce, len, shared),
+                            "{len} {limit}"
+                        );
+                        assert_eq!(is(Operation::Scan), is_short(turn, Operation::Scan, len, PASSED_ON), "{len}");
+                        assert_eq!(
+                            is(Operation::ReduceScatter),
+                            is_short(turn, Operation::ReduceScatter, len, usize::MAX),
+                            "{len}"
+                        );
                         // What lies still is short whatever the limits.
                         let still = turn.team().lies_still(len);
                         let never = Thresholds::all(usize::MAX);
@@ -188,6 +237,50 @@ mod tests {
                         for operation in [Operation::Scatter, Operation::Alltoall] {
                             let way = chosen(turn, operation, len, &never).way;
                             assert!(!share || matches!(way, Way::Inline | Way::Slot), "{operation:?} {len}: {way:?}");
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    /// The same of what is short where a parameter names a way.
+    #[test]
+    fn the_table_and_the_operations_agree_about_what_a_name_makes_short() {
+        for (cores, slot) in [(config::Cores::Own, 0), (config::Cores::Shared, 0), (config::Cores::Shared, 1)] {
+            for members in [2, 3, 9] {
+                in_turn(members, cores, slot, |turn| {
+                    let (team, config) = (turn.team(), turn.team().config());
+                    for (row, operation) in TABLE.iter().flat_map(|row| row.operations.iter().map(move |&of| (row, of)))
+                    {
+                        for (len, from) in [0, 56, 57, 1023, 1024, 4096, 4097, 65536, 65537, 262_144, 262_145]
+                            .into_iter()
+                            .flat_map(|len| [0, 4096, usize::MAX].map(|from| (len, from)))
+                        {
+                            let usual = match operation {
+                                Operation::Bcast | Operation::Gather | Operation::Allgather => from,
+                                Operation::Reduce => reduce::shares_work(turn),
+                                Operation::Allreduce => allreduce::other_ways(turn, 8, from),
+                                Operation::Scan => PASSED_ON,
+                                Operation::ReduceScatter => usize::MAX,
+                                // Their blocks have shares.
+                                Operation::Barrier | Operation::Scatter | Operation::Alltoall => continue,
+                            };
+                            let whole = match operation {
+                                Operation::Gather | Operation::Allgather => config.whole_gathered,
+                                _ => config.whole,
+                            };
+                            let named = Some(row.way);
+                            let facts = of(team, turn.is_blocking(), operation, from.into(), named);
+                            let way = choose(&Facts { bytes: Some(len), element: 8, ..facts }).way;
+                            let limit = limit_of(team, turn.is_blocking(), operation, named, usual);
+                            let short = is_within(whole, len, limit);
+                            assert_eq!(
+                                way.is_short(),
+                                short,
+                                "{operation:?} {len} from {from} by {}: {way:?}",
+                                row.name
+                            );
                         }
                     }
                 });
@@ -234,6 +327,12 @@ mod tests {
         In the forms in which only two members know a length (Gatherv, Scatterv, Allgatherv, Alltoallv, Alltoallw, \
         neighbourhoods) the choice is made for each block. Where the two could see it otherwise (the data are not in \
         one run of bytes) the sender chooses, and announces it with the first step.\n\n\
+        A way is named by `coll_rust_<operation>_algorithm` = `shm:WAY`, such as `shm:pipeline`. What fits the flag's line goes \
+        inline all the same; where a way is not possible, another one is chosen as if none had been named, and \
+        `coll_rust_show` = `decisions` says so. With `slot` and `whole`, what is too long for them goes as if none had been \
+        named, and with `two_sided`, what has no part that is worth it goes by `single_copy`. On several nodes the name is for \
+        the operation's parts within them that have such a way; those that are a Bcast or a Reduce (as of an Allreduce) go as the \
+        parameters of these say.\n\n\
         | way | what happens | needs | parameters | gain | operations |\n|---|---|---|---|---|---|\n";
 
     const CHOSEN: &str = "\nGains are times relative to Open MPI's coll/tuned, unless they say otherwise; where they \

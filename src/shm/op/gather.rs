@@ -10,7 +10,7 @@
 use super::block::{Block, all_lengths, index, sum_lengths, transfer};
 use super::divided::{self, LOAN};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
-use super::{address, announce, announced, fetch, is_short_gathered};
+use super::{address, announce, announced, fetch, is_short_gathered, tally};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -43,7 +43,7 @@ pub fn send<S: Stream + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), own.len());
-        if !is_short_gathered(&turn, len, zero_copy) {
+        if !is_short_gathered(&turn, Operation::Gather, len, zero_copy) {
             return waits.long(move || send_long(turn.narrowed().halved(), root, own, zero_copy)).await;
         }
         if len == 0 {
@@ -101,8 +101,10 @@ impl Order {
 async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
     let (me, len, piece) = (turn.me(), own.len(), turn.piece(own.len()));
     let facts = turn.facts(Operation::Gather, zero_copy);
+    let way = facts.way(len);
+    tally::count(Operation::Gather, way);
     turn.set_free().await?;
-    if facts.way(len).reads_peers() {
+    if way.reads_peers() {
         let from = address(&turn, own);
         announce(&turn, from);
         if from != 0 {
@@ -185,7 +187,7 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
 /// Whether all blocks but the caller's own are short.
 #[inline(always)]
 fn are_short<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
-    turn.is_still() || all_lengths(all, turn.others(), |len| is_short_gathered(turn, len, zero_copy))
+    turn.is_still() || all_lengths(all, turn.others(), |len| is_short_gathered(turn, Operation::Gather, len, zero_copy))
 }
 
 /// A [`receive`] by a plain function, if the caller blocks and all blocks are short; else gives the turn
@@ -224,6 +226,7 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
 ) -> Result<()> {
     let me = turn.me();
     let facts = turn.facts(Operation::Gather, zero_copy);
+    turn.others().take(1).for_each(|m| tally::count(Operation::Gather, facts.way(all.len(m))));
     let divides = |m: Member| facts.way(all.len(m)) == Way::TwoSided;
     let to = |m: Member| if divides(m) { address(&turn, &Block::new(all, m)) } else { 0 };
     let divided = turn.others().any(divides);

@@ -29,6 +29,7 @@ mod relayed;
 pub mod scan;
 pub mod scatter;
 mod shared;
+pub mod tally;
 pub mod tree;
 
 #[cfg(all(test, not(loom)))]
@@ -40,22 +41,23 @@ pub use facts::choice;
 use crate::endpoint::{Error, Result, Span, Stream};
 use crate::shm::layout::{LINE, SHARE_ALIGN, share};
 use crate::shm::memory::Member;
+use crate::shm::policy::Operation;
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
 use std::ops::Range;
 
 /// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in
-/// a line), another way is wanted.
+/// a line), another way is wanted, where no parameter says so.
 #[inline(always)]
-fn is_short(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
-    turn.is_still() || is_within(turn.team().config().whole, len, limit)
+fn is_short(turn: &Turn<'_>, operation: Operation, len: usize, limit: usize) -> bool {
+    turn.is_still() || is_within(turn.team().config().whole, len, turn.limit(operation, limit))
 }
 
 /// The same of a block that is gathered.
 #[inline(always)]
-fn is_short_gathered(turn: &Turn<'_>, len: usize, limit: usize) -> bool {
-    turn.is_still() || is_within(turn.team().config().whole_gathered, len, limit)
+fn is_short_gathered(turn: &Turn<'_>, operation: Operation, len: usize, limit: usize) -> bool {
+    turn.is_still() || is_within(turn.team().config().whole_gathered, len, turn.limit(operation, limit))
 }
 
 #[inline(always)]

@@ -7,7 +7,7 @@
 //! blocking call, one of them combines what half of them have ([`relayed`]).
 
 use super::combine::{Combine, fold};
-use super::{all_wrote, all_wrote_room, is_short, relayed, shared};
+use super::{all_wrote, all_wrote_room, is_short, relayed, shared, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -28,8 +28,10 @@ pub fn reduce<C: Combine>(
     let (turn, waits) = turn.begin();
     async move {
         let bytes = input.len() * op.size();
-        if !is_short(&turn, bytes, shares_work(&turn)) {
-            return match turn.way(Operation::Reduce, bytes, op.size(), usize::MAX) {
+        if !is_short(&turn, Operation::Reduce, bytes, shares_work(&turn)) {
+            let way = turn.way(Operation::Reduce, bytes, op.size(), usize::MAX);
+            tally::count(Operation::Reduce, way);
+            return match way {
                 Way::Relay => waits.long(move || relayed::reduce(turn, root, op, input, output)).await,
                 Way::Split => waits.long(move || shared::reduce(turn, Some(root), op, input, output)).await,
                 _ if turn.me() == root => waits.long(move || receive(turn, op, input, output)).await,

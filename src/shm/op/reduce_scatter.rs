@@ -8,10 +8,11 @@
 use super::block::Shares;
 use super::combine::{Combine, fold};
 use super::reduce::operands;
-use super::{all_wrote, all_wrote_room, is_short};
+use super::{all_wrote, all_wrote_room, is_short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
+use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 
@@ -29,7 +30,8 @@ pub fn reduce_scatter<C: Combine>(
     async move {
         let (me, size) = (turn.me(), op.size());
         let bytes = input.len() * size;
-        if !is_short(&turn, bytes, usize::MAX) {
+        if !is_short(&turn, Operation::ReduceScatter, bytes, usize::MAX) {
+            tally::count(Operation::ReduceScatter, Way::Split);
             return waits.long(move || in_rounds(turn, op, input, counts, output)).await;
         }
         if let Some(wait) = turn.room_taken(bytes) {

@@ -6,11 +6,12 @@
 //! each other down the line of members.
 
 use super::combine::{Combine, fold};
-use super::is_short;
 use super::reduce::{Pieces, operands};
+use super::{is_short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::policy::choose::PASSED_ON;
+use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Waits;
 use crate::sync::shared::{will_read, will_write};
@@ -28,7 +29,8 @@ pub fn scan<C: Combine>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, bytes) = (turn.me(), input.len() * op.size());
-        if !is_short(&turn, bytes, PASSED_ON) {
+        if !is_short(&turn, Operation::Scan, bytes, PASSED_ON) {
+            tally::count(Operation::Scan, Way::Chain);
             return waits.long(move || along(turn, exclusive, op, input, output)).await;
         }
         if let Some(wait) = turn.room_taken(bytes) {

@@ -10,7 +10,7 @@ use super::block::{Block, Rooms, Shares, all_lengths, index, longest, transfer, 
 use super::dealt;
 use super::divided;
 use super::lent::{Lent, copy_part};
-use super::{address, get, put};
+use super::{address, get, put, tally};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -28,11 +28,7 @@ struct Plan<'p, 't> {
 impl<'p, 't> Plan<'p, 't> {
     fn new(turn: &'p Turn<'t>, root: Member, zero_copy: usize) -> Plan<'p, 't> {
         let (size, fragment) = (turn.size(), turn.fragment());
-        Plan {
-            turn,
-            rooms: Rooms::new(turn.team(), turn.is_still(), root, zero_copy),
-            first: Shares::new(fragment, size, root, 64),
-        }
+        Plan { turn, rooms: rooms(turn, root, zero_copy), first: Shares::new(fragment, size, root, 64) }
     }
 
     /// The root's slot of `step`, which only the member with the block of `len` bytes reads; but all read the
@@ -54,6 +50,12 @@ impl<'p, 't> Plan<'p, 't> {
     }
 }
 
+/// Where short blocks of the root lie.
+#[inline(always)]
+fn rooms(turn: &Turn<'_>, root: Member, zero_copy: usize) -> Rooms {
+    Rooms::new(turn.team(), turn.is_still(), root, turn.limit(Operation::Scatter, zero_copy))
+}
+
 /// As the root, sends every member its block of `all`; its own goes to `own`, if it does not stay there. From
 /// `zero_copy` bytes on, members may read their blocks directly.
 #[inline(always)]
@@ -66,12 +68,13 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let me = turn.me();
-        let rooms = Rooms::new(turn.team(), turn.is_still(), me, zero_copy);
+        let rooms = rooms(&turn, me, zero_copy);
         if !rooms.hold_all(all, turn.others()) {
             if is_dealt(&turn, all, zero_copy) && dealt::holds_all(&turn, &rooms, all) {
                 if let Some(wait) = turn.room_taken(want_set(turn.team().config(), all, turn.others())) {
                     waits.on(wait).await?;
                 }
+                tally::count(Operation::Scatter, Way::Ring);
                 dealt::send_all(turn, rooms, all)?;
                 return own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
             }
@@ -119,6 +122,7 @@ async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let plan = Plan::new(&turn, me, zero_copy);
     turn.set_free().await?;
     let (facts, keeps) = (turn.facts(Operation::Scatter, zero_copy), dealt::keeps(&turn));
+    turn.others().take(1).for_each(|m| tally::count(Operation::Scatter, facts.way(all.len(m))));
     let away = |m: Member| match facts.way(all.len(m)).reads_peers() && !keeps(all.len(m)) {
         true => address(&turn, &Block::new(all, m)),
         false => 0,
@@ -251,9 +255,10 @@ pub fn receive<S: Stream + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         let (me, len) = (turn.me(), own.len());
-        let rooms = Rooms::new(turn.team(), turn.is_still(), root, zero_copy);
+        let rooms = rooms(&turn, root, zero_copy);
         if !rooms.hold(len) {
             let way = turn.way(Operation::Scatter, len, 1, zero_copy);
+            tally::count(Operation::Scatter, way);
             if way == Way::Ring && dealt::is_one(&turn, len) {
                 if let Some(late) = turn.wrote(root, 1).from_root().late() {
                     waits.reach(late).await?;

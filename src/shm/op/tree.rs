@@ -7,7 +7,7 @@
 
 use super::combine::{Combine, fold};
 use super::reduce::Pieces;
-use super::{facts, is_short};
+use super::{facts, is_within, tally};
 use crate::endpoint::{Result, Span, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -72,18 +72,18 @@ impl Tree {
 
 /// Whether so many bytes are broadcast along a tree: longer ones may be read from the root's memory. The same
 /// on all members.
-pub fn suits_bcast(team: &Team, bytes: usize, zero_copy: usize) -> bool {
-    goes_along(team, Operation::Bcast, bytes, zero_copy)
+pub fn suits_bcast(team: &Team, bytes: usize, zero_copy: usize, named: Option<Way>) -> bool {
+    goes_along(team, Operation::Bcast, bytes, zero_copy, named)
 }
 
 /// Whether so many bytes are combined along a tree: of longer ones all members combine a part, as a rule. The
 /// same on all members.
-pub fn suits_reduction(team: &Team, bytes: usize) -> bool {
-    goes_along(team, Operation::Reduce, bytes, usize::MAX)
+pub fn suits_reduction(team: &Team, operation: Operation, bytes: usize, named: Option<Way>) -> bool {
+    goes_along(team, operation, bytes, usize::MAX, named)
 }
 
-fn goes_along(team: &Team, operation: Operation, bytes: usize, zero_copy: usize) -> bool {
-    let facts = facts::of(team, false, operation, zero_copy.into());
+fn goes_along(team: &Team, operation: Operation, bytes: usize, zero_copy: usize, named: Option<Way>) -> bool {
+    let facts = facts::of(team, false, operation, zero_copy.into(), named);
     Facts { tree: true, ..facts }.way(bytes) == Way::Tree
 }
 
@@ -97,7 +97,7 @@ struct Places<'p, 't> {
 
 impl<'p, 't> Places<'p, 't> {
     fn new(turn: &'p Turn<'t>, bytes: usize) -> Places<'p, 't> {
-        Places { turn, bytes, short: is_short(turn, bytes, usize::MAX) }
+        Places { turn, bytes, short: is_within(turn.team().config().whole, bytes, usize::MAX) }
     }
 
     fn at(&self, member: Member, step: u32) -> *mut u8 {
@@ -112,6 +112,7 @@ impl<'p, 't> Places<'p, 't> {
 
 /// Broadcasts `data` of the tree's root.
 pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) -> Result<()> {
+    tally::count(Operation::Bcast, Way::Tree);
     let (me, len, leads) = (turn.me(), data.len(), tree.leads());
     let places = Places::new(&turn, len);
     let piece = if places.short { len } else { turn.fragment() };
@@ -159,6 +160,7 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
 /// the order of the members, which is that of all members where groups are of consecutive ones.
 pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span, output: Span) -> Result<()> {
     let (me, size) = (turn.me(), op.size());
+    tally::count(Operation::Reduce, Way::Tree);
     let places = Places::new(&turn, input.len() * size);
     let pieces = Pieces::new(&turn, op, input.len())?;
     let steps = if places.short { 1 } else { pieces.steps };
@@ -214,6 +216,7 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span
 
 /// Returns when all members have called it.
 pub async fn barrier(turn: Turn<'_>, tree: &Tree) -> Result<()> {
+    tally::count(Operation::Barrier, Way::Tree);
     come(&turn, tree).await?;
     if let Some(parent) = tree.parent() {
         turn.wrote(parent, 2).await?;

@@ -53,17 +53,20 @@ pub enum Rule {
     PassesOn,
     /// What is sent does not stay unchanged, so nobody may read it in its place.
     InPlace,
+    /// A parameter names the way.
+    Named,
     /// None of the other rules holds.
     Rest,
 }
 
 impl Rule {
     /// Every rule, in the order in which they are looked at.
-    pub const ALL: [Rule; 16] = [
+    pub const ALL: [Rule; 17] = [
         Rule::SenderChooses,
         Rule::ShortForTree,
         Rule::NoData,
         Rule::FitsLine,
+        Rule::Named,
         Rule::FitsSlot,
         Rule::FitsSet,
         Rule::ReadPays,
@@ -98,6 +101,7 @@ impl Rule {
             Rule::OwnPart => "each member's result is another part",
             Rule::PassesOn => "each member needs what those before it have combined",
             Rule::InPlace => "what is sent is overwritten, so nobody may read it where it lies",
+            Rule::Named => "the algorithm parameter names it",
             Rule::Rest => "no other rule holds",
         }
     }
@@ -129,7 +133,8 @@ pub const fn share_among(members: usize, len: usize, writer: Writer, least: usiz
 pub fn choose(facts: &Facts) -> Choice {
     let choice = |way, rule| Choice { way, rule };
     let Some(bytes) = facts.bytes else { return choice(Way::Pipeline, Rule::SenderChooses) };
-    if facts.tree && suits_tree(facts, bytes) {
+    let forced = facts.forced();
+    if facts.tree && forced.is_none_or(|way| way == Way::Tree) && suits_tree(facts, bytes) {
         return choice(Way::Tree, Rule::ShortForTree);
     }
     if facts.operation == Operation::Barrier {
@@ -137,6 +142,9 @@ pub fn choose(facts: &Facts) -> Choice {
     }
     if let Some(short) = short(facts, bytes) {
         return short;
+    }
+    if let Some(way) = forced.and_then(|way| forced_long(facts, way, bytes)) {
+        return choice(way, Rule::Named);
     }
     match facts.operation {
         Operation::Barrier => choice(Way::Inline, Rule::NoData),
@@ -151,6 +159,52 @@ pub fn choose(facts: &Facts) -> Choice {
         Operation::Allreduce => allreduce(facts, bytes),
         Operation::ReduceScatter => choice(Way::Split, Rule::OwnPart),
         Operation::Scan => choice(Way::Chain, Rule::PassesOn),
+    }
+}
+
+/// Whether what a way needs is there, whatever the length of the data.
+pub(super) fn is_available(facts: &Facts, way: Way) -> bool {
+    let Facts { rooms, members, .. } = *facts;
+    let (dedicated, alone) = (facts.cores == Cores::Dedicated, members <= 1);
+    way.serves(facts.operation)
+        && match way {
+            Way::Inline | Way::Slot | Way::Pipeline | Way::Chain => true,
+            Way::Whole => rooms.whole > rooms.slot,
+            Way::SingleCopy => facts.access.reads() && !facts.in_place && !alone,
+            Way::TwoSided => can_write(facts),
+            Way::Ring => deals(facts),
+            Way::Split if facts.operation == Operation::ReduceScatter => true,
+            Way::Split if facts.operation == Operation::Reduce => dedicated && members > 2,
+            Way::Split => dedicated && !alone,
+            Way::ReduceBcast => !dedicated && !alone,
+            Way::Relay => facts.is_crowded() && members > 2,
+            Way::Tree => facts.tree,
+        }
+}
+
+/// From how many bytes on (but not in the line) an operation goes another way than in one step. `usual`:
+/// where no parameter names a way.
+pub fn forced_limit(facts: &Facts, usual: usize) -> usize {
+    match facts.forced() {
+        None | Some(Way::Inline | Way::Tree) => usual,
+        Some(Way::Slot) => usual.max(facts.rooms.slot.saturating_add(1)),
+        Some(Way::Whole) => usual.max(facts.rooms.whole.saturating_add(1)),
+        Some(_) => 0,
+    }
+}
+
+/// The way of so many bytes that are not short, where a parameter names one whose needs are met; `None`: as
+/// if none did.
+fn forced_long(facts: &Facts, way: Way, bytes: usize) -> Option<Way> {
+    let writer = if facts.operation == Operation::Bcast { Writer::Idle } else { Writer::HasOwn };
+    match way {
+        Way::Inline | Way::Slot | Way::Whole | Way::Tree => None,
+        // Each member reads a part, which has an element or more.
+        Way::SingleCopy if facts.operation == Operation::Allreduce => {
+            (bytes >= facts.element.saturating_mul(facts.members)).then_some(way)
+        }
+        Way::TwoSided if writers_part(facts, bytes, writer) == 0 => Some(Way::SingleCopy),
+        way => Some(way),
     }
 }
 
@@ -173,17 +227,18 @@ fn short(facts: &Facts, bytes: usize) -> Option<Choice> {
     if bytes >= shortest_other(facts) {
         return None;
     }
-    match bytes {
-        _ if bytes <= rooms.slot => Some(Choice { way: Way::Slot, rule: Rule::FitsSlot }),
-        _ if bytes <= rooms.whole => Some(Choice { way: Way::Whole, rule: Rule::FitsSet }),
-        _ => None,
-    }
+    let (way, rule) = match bytes {
+        _ if bytes <= rooms.slot => (Way::Slot, Rule::FitsSlot),
+        _ if bytes <= rooms.whole => (Way::Whole, Rule::FitsSet),
+        _ => return None,
+    };
+    Some(Choice { way, rule: if facts.forced == Some(way) { Rule::Named } else { rule } })
 }
 
 /// From how many bytes on another way is wanted for what would fit one step, but not the line.
 fn shortest_other(facts: &Facts) -> usize {
     let Facts { limits, .. } = *facts;
-    match facts.operation {
+    let usual = match facts.operation {
         Operation::Alltoall if facts.in_place => usize::MAX,
         Operation::Bcast | Operation::Gather | Operation::Scatter | Operation::Allgather | Operation::Alltoall => {
             limits.reads_from
@@ -192,7 +247,8 @@ fn shortest_other(facts: &Facts) -> usize {
         Operation::Allreduce => limits.shared_work.min(reads_operands(facts)),
         Operation::Scan => PASSED_ON,
         Operation::Barrier | Operation::ReduceScatter => usize::MAX,
-    }
+    };
+    forced_limit(facts, usual)
 }
 
 /// Whether a block of so many bytes is one that had better be read.
@@ -214,17 +270,26 @@ fn rooted(facts: &Facts, bytes: usize, writer: Writer) -> Choice {
 /// Bytes that the writer copies of a block that had better be read. Of calls that do not block a writer that
 /// computes would hold up its readers, who can do all the work.
 pub fn writers_part(facts: &Facts, bytes: usize, writer: Writer) -> usize {
+    let divides = can_write(facts) && facts.forced() != Some(Way::SingleCopy);
+    if divides { share_among(facts.members, bytes, writer, facts.limits.divided) } else { 0 }
+}
+
+/// Whether the writer can copy a part to its readers' memory.
+fn can_write(facts: &Facts) -> bool {
     let has_room = facts.operation != Operation::Gather || facts.members * LOAN <= facts.rooms.slot;
-    let can = facts.access == Access::Writes && facts.cores == Cores::Dedicated && facts.mode == Mode::Blocking;
-    if has_room && can { share_among(facts.members, bytes, writer, facts.limits.divided) } else { 0 }
+    has_room && facts.access == Access::Writes && facts.cores == Cores::Dedicated && facts.mode == Mode::Blocking
+}
+
+/// Whether the blocks of a scatter can go round a ring.
+fn deals(facts: &Facts) -> bool {
+    facts.cores == Cores::Shared && facts.rooms.slot >= NOTE
 }
 
 fn scatter(facts: &Facts, bytes: usize) -> Choice {
-    let deals = facts.cores == Cores::Shared && facts.rooms.slot >= NOTE;
     if reads(facts, bytes) && facts.access.reads() {
         return rooted(facts, bytes, Writer::HasOwn);
     }
-    match deals {
+    match deals(facts) {
         true => Choice { way: Way::Ring, rule: Rule::OneTurnEach },
         false => Choice { way: Way::Pipeline, rule: Rule::Rest },
     }

@@ -18,8 +18,9 @@ pub mod table;
 #[cfg(all(test, not(miri)))]
 mod tests;
 
-pub use choose::{Choice, Rule, Writer, choose, share_among, writers_part};
-pub use table::Way;
+use choose::is_available;
+pub use choose::{Choice, Rule, Writer, choose, forced_limit, share_among, writers_part};
+pub use table::{Row, TABLE, Way};
 
 /// The operations that the table tells apart. Vector forms, and those of neighbourhoods, are chosen for block
 /// by block, as the operation that they extend.
@@ -37,6 +38,38 @@ pub enum Operation {
     ReduceScatter,
     /// And Exscan.
     Scan,
+}
+
+impl Operation {
+    /// Every operation, in the order of their numbers.
+    pub const ALL: [Operation; 10] = [
+        Operation::Barrier,
+        Operation::Bcast,
+        Operation::Gather,
+        Operation::Scatter,
+        Operation::Allgather,
+        Operation::Alltoall,
+        Operation::Reduce,
+        Operation::Allreduce,
+        Operation::ReduceScatter,
+        Operation::Scan,
+    ];
+
+    /// Its name in what is printed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Barrier => "barrier",
+            Operation::Bcast => "bcast",
+            Operation::Gather => "gather",
+            Operation::Scatter => "scatter",
+            Operation::Allgather => "allgather",
+            Operation::Alltoall => "alltoall",
+            Operation::Reduce => "reduce",
+            Operation::Allreduce => "allreduce",
+            Operation::ReduceScatter => "reduce_scatter",
+            Operation::Scan => "scan",
+        }
+    }
 }
 
 /// How the members have cores.
@@ -127,6 +160,8 @@ pub struct Facts {
     pub tree: bool,
     /// The blocks to be sent lie where those to be received go (Alltoall).
     pub in_place: bool,
+    /// The way that a parameter names, if one does. Where it cannot be, another one is chosen.
+    pub forced: Option<Way>,
 }
 
 impl Facts {
@@ -134,6 +169,11 @@ impl Facts {
     #[inline]
     pub fn way(&self, bytes: usize) -> Way {
         choose(&Facts { bytes: Some(bytes), ..*self }).way
+    }
+
+    /// The way that a parameter names, where what it needs is there, whatever the length.
+    pub fn forced(&self) -> Option<Way> {
+        self.forced.filter(|&way| is_available(self, way))
     }
 
     /// Whether members take turns on the cores, and are all within the call.

@@ -4,18 +4,6 @@ use super::choose::{LOAN, NOTE, PASSED_ON};
 use super::*;
 use std::collections::BTreeSet;
 
-const OPERATIONS: [Operation; 10] = [
-    Operation::Barrier,
-    Operation::Bcast,
-    Operation::Gather,
-    Operation::Scatter,
-    Operation::Allgather,
-    Operation::Alltoall,
-    Operation::Reduce,
-    Operation::Allreduce,
-    Operation::ReduceScatter,
-    Operation::Scan,
-];
 const MODES: [Mode; 3] = [Mode::Blocking, Mode::Nonblocking, Mode::Persistent];
 const ACCESS: [Access; 3] = [Access::Nobody, Access::Reads, Access::Writes];
 const MEMBERS: [usize; 6] = [1, 2, 3, 8, 129, 300];
@@ -41,7 +29,7 @@ fn rooms(operation: Operation, members: usize, cores: Cores) -> Rooms {
 
 /// Calls `each` with all combinations.
 fn all(mut each: impl FnMut(Facts)) {
-    for operation in OPERATIONS {
+    for operation in Operation::ALL {
         for members in MEMBERS {
             for cores in [Cores::Dedicated, Cores::Shared] {
                 for access in ACCESS {
@@ -64,6 +52,7 @@ fn all(mut each: impl FnMut(Facts)) {
                                         limits,
                                         tree,
                                         in_place,
+                                        forced: None,
                                     };
                                     each(facts);
                                     lengths(&facts)
@@ -234,6 +223,66 @@ fn the_table_chooses_as_the_predicates_did() {
         let Some(len) = facts.bytes else { return };
         assert_eq!(choose(&facts).way, by_predicates(&facts, len), "{facts:?}");
     });
+}
+
+/// All combinations, with each way that the operation has, by name.
+fn all_named(mut each: impl FnMut(Facts, Way)) {
+    // One kind of limits: what is named does not depend on the others.
+    all(|facts| {
+        if facts.bytes.is_some() && facts.limits.shared_work == 8192 && facts.mode != Mode::Persistent {
+            let serves = |row: &&table::Row| row.way.serves(facts.operation);
+            for row in table::TABLE.iter().filter(serves) {
+                each(Facts { forced: Some(row.way), ..facts }, row.way);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_named_is_chosen_where_its_needs_are_met() {
+    let mut seen = BTreeSet::new();
+    all_named(|facts, named| {
+        let (bytes, Choice { way, rule }) = (facts.bytes.unwrap_or_default(), choose(&facts));
+        let usual = choose(&Facts { forced: None, ..facts });
+        assert!(way.serves(facts.operation), "{facts:?}: {way:?}");
+        if rule == Rule::Named {
+            seen.insert((way as u8, facts.operation as u8));
+            assert!(way == named || (named, way) == (Way::TwoSided, Way::SingleCopy), "{facts:?}: {way:?}");
+        }
+        let line = facts.operation == Operation::Barrier || bytes <= facts.rooms.line;
+        match facts.forced() {
+            None => assert_eq!((way, rule), (usual.way, usual.rule), "{facts:?}"),
+            Some(Way::Tree) => assert_eq!(way, usual.way, "{facts:?}"),
+            Some(_) if line => assert_eq!(way, Way::Inline, "{facts:?}"),
+            Some(Way::Slot) if bytes <= facts.rooms.slot => assert_eq!(way, Way::Slot, "{facts:?}"),
+            Some(Way::Whole) if bytes <= facts.rooms.slot => assert_eq!(way, Way::Slot, "{facts:?}"),
+            Some(Way::Whole) if bytes <= facts.rooms.whole => assert_eq!(way, Way::Whole, "{facts:?}"),
+            Some(Way::Inline | Way::Slot | Way::Whole) => assert!(!facts.tree || way == usual.way || way != Way::Tree),
+            Some(Way::SingleCopy) if facts.operation == Operation::Allreduce => {
+                assert_eq!(way == Way::SingleCopy, bytes >= facts.element * facts.members, "{facts:?}: {way:?}");
+            }
+            Some(Way::TwoSided) => assert!(way.reads_peers(), "{facts:?}: {way:?}"),
+            Some(_) => assert_eq!((way, rule), (named, Rule::Named), "{facts:?}"),
+        }
+    });
+    for row in table::TABLE.iter().filter(|row| !matches!(row.way, Way::Inline | Way::Tree)) {
+        for &operation in row.operations {
+            assert!(seen.contains(&(row.way as u8, operation as u8)), "{}: never by name for {operation:?}", row.name);
+        }
+    }
+}
+
+#[test]
+fn only_one_side_copies_where_that_is_named() {
+    all_named(|facts, named| {
+        let part = |writer| writers_part(&facts, facts.bytes.unwrap_or_default(), writer);
+        assert!(named != Way::SingleCopy || facts.forced().is_none() || part(Writer::Idle) == 0);
+    });
+}
+
+#[test]
+fn operations_have_their_numbers() {
+    assert!(Operation::ALL.iter().enumerate().all(|(i, &operation)| operation as usize == i));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::shm::layout::{
     ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, line_of, line_word, reached, word,
 };
 use crate::shm::memory::Member;
+use crate::shm::policy::Way;
 use crate::shm::reach::Reach;
 use crate::shm::team::{At, Stream, Team};
 use crate::sync::shared::Ordering;
@@ -29,10 +30,11 @@ pub struct View<'t> {
     /// Whatever the caller sends and gets in this operation lies [still](crate::shm::config::Config::still),
     /// as it knows beforehand.
     pub(super) still: bool,
+    pub(super) named: Option<Way>,
 }
 
 impl<'t> View<'t> {
-    /// Of operation `op`, which does not block.
+    /// Of operation `op`, which does not block, and for which no parameter names a way.
     #[inline(always)]
     pub(super) fn of(
         team: &'t Team,
@@ -42,7 +44,19 @@ impl<'t> View<'t> {
         op: u32,
     ) -> View<'t> {
         let line = line_of(op, team.config().lines);
-        View { team, stream, controls, queues, op, line, wide: 0, narrow: 0, blocking: false, still: false }
+        View {
+            team,
+            stream,
+            controls,
+            queues,
+            op,
+            line,
+            wide: 0,
+            narrow: 0,
+            blocking: false,
+            still: false,
+            named: None,
+        }
     }
 
     /// The team.
