@@ -26,6 +26,8 @@ pub struct Counts {
     pub rows: Vec<Row>,
     /// Bytes read from, or written to, other processes' memory, by way; those without are left out.
     pub zero_copy: Vec<(&'static str, u64)>,
+    /// Parts of calls within the node, by operation and way through shared memory; ways without are left out.
+    pub within: Vec<(&'static str, &'static str, u64)>,
 }
 
 /// A line for each operation.
@@ -40,6 +42,9 @@ pub fn lines(who: &str, counts: &Counts) -> String {
     }
     for (way, bytes) in &counts.zero_copy {
         let _ = writeln!(text, "coll_rust report: {who}: zero copy by {way} bytes={bytes}");
+    }
+    for (operation, way, calls) in &counts.within {
+        let _ = writeln!(text, "coll_rust report: {who}: {operation} within the node by shm:{way} calls={calls}");
     }
     text
 }
@@ -75,6 +80,9 @@ pub fn table(counts: &Counts, ranks: usize, of: usize) -> String {
     for (way, bytes) in &counts.zero_copy {
         let _ = writeln!(text, "  zero copy by {way}: {bytes} bytes");
     }
+    for (operation, way, calls) in &counts.within {
+        let _ = writeln!(text, "  {operation} within the node by shm:{way}: {calls} calls");
+    }
     text
 }
 
@@ -98,7 +106,11 @@ pub fn json(counts: &Counts, version: &str, job: u32, rank: u32, host: &str) -> 
     let way = |(way, bytes): &(&str, u64)| format!("{}: {bytes}", quoted(way));
     let ways: Vec<String> = counts.zero_copy.iter().map(way).collect();
     let end = if counts.rows.is_empty() { "" } else { "\n  " };
-    let _ = write!(text, "{end}}},\n  \"zero_copy_bytes\": {{{}}}\n}}\n", ways.join(", "));
+    let _ = write!(text, "{end}}},\n  \"zero_copy_bytes\": {{{}}},\n", ways.join(", "));
+    let part =
+        |(operation, way, calls): &(&str, &str, u64)| format!("{}: {calls}", quoted(&format!("{operation} shm:{way}")));
+    let within: Vec<String> = counts.within.iter().map(part).collect();
+    let _ = write!(text, "  \"within_node_calls\": {{{}}}\n}}\n", within.join(", "));
     text
 }
 
@@ -127,7 +139,11 @@ mod tests {
             modes: vec![("blocking", handled), ("nonblocking", 0)],
             levels: vec![("node", 7, 123_456)],
         };
-        Counts { rows: vec![row("bcast", 12), row("allreduce", 1_000_000)], zero_copy: vec![("cma", 5)] }
+        Counts {
+            rows: vec![row("bcast", 12), row("allreduce", 1_000_000)],
+            zero_copy: vec![("cma", 5)],
+            within: vec![("gather", "pipeline", 7)],
+        }
     }
 
     #[test]
@@ -136,7 +152,10 @@ mod tests {
         assert!(text.starts_with(
             "coll_rust report: rank 3: bcast handled=12 passed=0 blocking=12 nonblocking=0 node: messages=7 bytes=123456\n"
         ));
-        assert!(text.ends_with("coll_rust report: rank 3: zero copy by cma bytes=5\n"));
+        assert!(text.ends_with(
+            "coll_rust report: rank 3: zero copy by cma bytes=5\n\
+             coll_rust report: rank 3: gather within the node by shm:pipeline calls=7\n"
+        ));
     }
 
     #[test]
@@ -147,7 +166,8 @@ mod tests {
              \x20 operation  handled  passed  blocking  nonblocking  messages (bytes) by level\n\
              \x20 bcast           12       0        12            0  node: 7 (123456)\n\
              \x20 allreduce  1000000       0   1000000            0  node: 7 (123456)\n\
-             \x20 zero copy by cma: 5 bytes\n"
+             \x20 zero copy by cma: 5 bytes\n\
+             \x20 gather within the node by shm:pipeline: 7 calls\n"
         );
         assert!(
             table(&Counts::default(), 3, 4).starts_with("coll_rust report: sum over 3 of 4 ranks, 1 sent nothing\n")
@@ -159,7 +179,9 @@ mod tests {
         let text = json(&counts(), "0.1.0", 9, 3, "a\"b\\c\n");
         assert!(text.contains("\"host\": \"a\\\"b\\\\c\\u000a\""), "{text}");
         assert!(text.contains("\"bcast\": {\"handled\": 12, \"passed\": 0, \"blocking\": 12, \"nonblocking\": 0, \"levels\": {\"node\": {\"messages\": 7, \"bytes\": 123456}}},"));
-        assert!(text.ends_with("\"zero_copy_bytes\": {\"cma\": 5}\n}\n"));
+        assert!(text.ends_with(
+            "\"zero_copy_bytes\": {\"cma\": 5},\n  \"within_node_calls\": {\"gather shm:pipeline\": 7}\n}\n"
+        ));
         for text in [text, json(&Counts::default(), "", 0, 0, "")] {
             let (mut depth, mut inside, mut escaped) = (0, false, false);
             for c in text.chars() {

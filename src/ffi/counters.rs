@@ -5,6 +5,8 @@
 use super::glue::cr_counter;
 use super::kind::{Kind, Mode};
 use crate::report::{Counts, Row};
+use crate::shm::op::tally::calls;
+use crate::shm::policy::{self, Operation};
 use crate::shm::reading::{Way, counter};
 use crate::topo::Level;
 use std::ffi::CString;
@@ -100,6 +102,14 @@ pub fn table() -> Rows {
         let help = format!("Bytes that this process read from other processes' memory, or wrote there, by {name}");
         rows.extend(counter(way).map(|value| row(format!("zero_copy_{name}_bytes"), help, value)));
     }
+    for (operation, way) in ways() {
+        let (of, by) = (operation.name(), way.name());
+        let help = format!(
+            "Parts of calls that went within the node as shm:{by} of {of}; such in one step (inline, slot, whole) only \
+             where a parameter names the way"
+        );
+        rows.push(row(format!("shm_{of}_{by}"), help, calls(operation, way)));
+    }
     Rows(rows)
 }
 
@@ -128,6 +138,12 @@ impl Drop for Rows {
 /// Ways of reading other processes' memory.
 const WAYS: [(Way, &str); 2] = [(Way::Cma, "cma"), (Way::Smsc, "smsc")];
 
+/// Every operation of the table of ways with every way that it has.
+fn ways() -> impl Iterator<Item = (Operation, policy::Way)> {
+    let of = |row: &'static policy::Row| row.operations.iter().map(move |&operation| (operation, row.way));
+    policy::TABLE.iter().flat_map(of)
+}
+
 /// A C string that is not freed by itself.
 pub fn leak(text: String) -> *const std::ffi::c_char {
     CString::new(text.replace('\0', " ")).unwrap_or_default().into_raw()
@@ -140,7 +156,8 @@ pub fn snapshot() -> Vec<u64> {
         [&c.handled, &c.passed].into_iter().chain(&c.modes).chain(levels).map(|n| n.load(Ordering::Relaxed))
     });
     let ways = WAYS.iter().map(|&(way, _)| counter(way).map_or(0, |counter| counter.load(Ordering::Relaxed)));
-    counters.chain(ways).collect()
+    let calls = self::ways().map(|(operation, way)| calls(operation, way).load(Ordering::Relaxed));
+    counters.chain(ways).chain(calls).collect()
 }
 
 /// Counters with their names: of a [`snapshot`], or of the sum of several.
@@ -157,9 +174,12 @@ pub fn counts(values: &[u64]) -> Counts {
             levels: levels.filter(|(_, messages, _)| *messages > 0).collect(),
         }
     });
-    let ways = WAYS.iter().zip(values.iter().skip(Kind::COUNT * width)).map(|((_, name), bytes)| (*name, *bytes));
+    let mut rest = values.iter().skip(Kind::COUNT * width);
+    let zero_copy: Vec<_> = WAYS.iter().zip(rest.by_ref()).map(|((_, name), bytes)| (*name, *bytes)).collect();
+    let within = ways().zip(rest).map(|((operation, way), calls)| (operation.name(), way.name(), *calls));
     Counts {
         rows: rows.filter(|row| row.handled + row.passed > 0).collect(),
-        zero_copy: ways.filter(|(_, bytes)| *bytes > 0).collect(),
+        zero_copy: zero_copy.into_iter().filter(|(_, bytes)| *bytes > 0).collect(),
+        within: within.filter(|(.., calls)| *calls > 0).collect(),
     }
 }
