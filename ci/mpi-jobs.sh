@@ -79,7 +79,8 @@ unhandled() {
 #   OPERATIONS   comma list of those that the component must have handled, or -
 #   SETTINGS     words name=value for coll_rust_<name> (max_tag and max_message: what only tests set), or ""
 #   launcher     a program of tests/mpi that starts the program, or nothing
-launcher=
+#   yields       0: processes do not give their cores away while they wait
+launcher= yields=1
 job() {
     local machine=$1 np=$2 operations=$3 settings=$4 limit=$5 program=$6 word code=0 problem="" more=() environment=() started=$SECONDS
     shift 6
@@ -112,7 +113,7 @@ job() {
         ;;
     *) more+=(--oversubscribe) ;;
     esac
-    env "${environment[@]}" timeout -k 5 "$limit" "$mpiexec" "${more[@]}" --mca mpi_yield_when_idle 1 -n "$np" \
+    env "${environment[@]}" timeout -k 5 "$limit" "$mpiexec" "${more[@]}" --mca mpi_yield_when_idle "$yields" -n "$np" \
         ${launcher:+"$scratch/$launcher"} "$scratch/$program" "$@" >"$out" 2>"$err" </dev/null || code=$?
     if [ $code = 124 ]; then
         problem="over its limit of $limit s"

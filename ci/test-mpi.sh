@@ -206,7 +206,7 @@ met "$before" 3 $edges passed
 if [ $stock = 0 ]; then
     job real 2 "$all,${blocks/,alltoallw/},${edges%,*}" "" 60 lean
     before=$number
-    job real 2 "${edges%,*}" "$(printf '%s_algorithm=direct ' ${edges//,/ })" 60 lean --messages
+    job real 2 "${edges%,*}" "$(printf '%s_algorithm=node:direct ' ${edges//,/ })" 60 lean --messages
     says "$before" 'neighbor_alltoall .*messages=[1-9]'
 fi
 
@@ -224,8 +224,8 @@ levels=none bcast_algorithm=scatter_allgather reduce_algorithm=reduce_scatter_ga
 levels=none bcast_algorithm=chain reduce_algorithm=knomial/4 allreduce_algorithm=recursive_doubling allreduce_segment_size=1000 window=8
 levels=numa,node bcast_algorithm=knomial/2 reduce_algorithm=knomial/2 allreduce_algorithm=recursive_doubling barrier_algorithm=tree bcast_segment_size=64k reduce_segment_size=64k allreduce_segment_size=64k
 levels=numa,node bcast_algorithm=knomial/4 reduce_algorithm=flat allreduce_algorithm=ring bcast_segment_size=1000 reduce_segment_size=1000 allreduce_segment_size=1k window=1
-levels=auto bcast_algorithm=scatter_allgather reduce_algorithm=reduce_scatter_gather allreduce_algorithm=rabenseifner bcast_segment_size=1k reduce_segment_size=1000 allreduce_segment_size=1k
-levels=auto bcast_algorithm=flat reduce_algorithm=chain allreduce_algorithm=reduce_bcast bcast_segment_size=1k reduce_segment_size=1k allreduce_segment_size=1k window=2
+levels=auto bcast_algorithm=node:scatter_allgather,scatter_allgather reduce_algorithm=node:reduce_scatter_gather,reduce_scatter_gather allreduce_algorithm=node:rabenseifner bcast_segment_size=1k reduce_segment_size=1000 allreduce_segment_size=1k
+levels=auto bcast_algorithm=node:flat,flat reduce_algorithm=node:chain,chain allreduce_algorithm=node:reduce_bcast bcast_segment_size=1k reduce_segment_size=1k allreduce_segment_size=1k window=2
 levels=auto reproducible=1 reduce_segment_size=1k allreduce_segment_size=1000
 SETTINGS
 
