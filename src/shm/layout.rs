@@ -138,8 +138,8 @@ pub struct Sleepers {
     _line: [u64; 7],
 }
 
-/// Where, in page 0 of a pool, the owner says that it has [locked](super::lifelock) the file for as long as it
-/// lives: 1.
+/// Where, in page 0 of a pool, the owner says that it has [locked](super::lifelock) the file for as long as
+/// it lives: 1.
 pub(super) const LOCKED: usize = 16;
 /// Where, in page 0 of a pool, the [`Sleepers`] of teams whose first member has the pool are counted.
 pub(super) const SLEEPERS: usize = 64;

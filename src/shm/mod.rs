@@ -18,16 +18,17 @@
 //!
 //! * *group*, *team*: processes that share memory; the same as those who work together on streams of it. A
 //!   *member* has a number in it, from 0.
-//! * *operation*, *epoch*: one collective; the number of an operation on its stream ([`turn`] is the operation
-//!   as one member takes part in it, a *view* what that member sees).
-//! * *stream*: operations that follow each other in one order on all members. *Slot* of a team, and *lane*: the
-//!   two numbers of a stream; blocking calls have slot 0, an operation of several nodes several lanes.
-//! * *line*, *flag*: a cache line of 56 bytes of data and a word, the flag, by which its owner publishes them.
+//! * *operation*, *epoch*: one collective; the number of an operation on its stream ([`turn`] is the
+//!   operation as one member takes part in it, a *view* what that member sees).
+//! * *stream*: operations that follow each other in one order on all members. *Slot* of a team, and *lane*:
+//!   the two numbers of a stream; blocking calls have slot 0, an operation of several nodes several lanes.
+//! * *line*, *flag*: a cache line of 56 bytes of data and a word, the flag, by which its owner publishes
+//!   them.
 //! * *word*, *step*: epoch and step in 64 bits. A step is what an operation publishes once: data that are
 //!   there (in a line), or data that a reader is through with (in its *read* line).
 //! * *queue*: a member's memory for the data of a stream: short slots, and sets.
-//! * *short slot*: 4 KiB for an eager message. A *small slot* is shorter: there is
-//!   one for each line, and it is free when its line is.
+//! * *short slot*: 4 KiB for an eager message. A *small slot* is shorter: there is one for each line, and it
+//!   is free when its line is.
 //! * *fragment*, *set*: one slot of a pipeline; the slots of one operation, their number being its depth. A
 //!   message travels *as a whole* where a set is one slot.
 //! * *piece*: what a message is cut into, at most a fragment.

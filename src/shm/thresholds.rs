@@ -15,8 +15,8 @@ use crate::shm::reading::Way;
 /// and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never
 /// bad.
 const CROWDED_SCATTER: usize = 16 << 20;
-/// In blocking operations members of a scatter [choose](super::op::dealt::may_choose) whether to read, also from so
-/// many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
+/// In blocking operations members of a scatter [choose](super::op::dealt::may_choose) whether to read, also
+/// from so many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
 const CROWDED_CHOICE: usize = 2 << 20;
 /// See there.
 const CROWDED_ALLTOALL: usize = 4 << 20;
@@ -97,9 +97,9 @@ impl Thresholds {
         [gather, scatter, allgather, alltoall.from, allreduce].into_iter().fold(bcast, usize::min)
     }
 
-    /// Where nothing has been measured: the root of a scatter, which copies for all others,
-    /// leaves that to them, and so do members of an alltoall, where each copies something else for each
-    /// other; whatever else is copied twice needs no turns in between, or is copied in only once for all.
+    /// Where nothing has been measured: the root of a scatter, which copies for all others, leaves that to
+    /// them, and so do members of an alltoall, where each copies something else for each other; whatever else
+    /// is copied twice needs no turns in between, or is copied in only once for all.
     pub const UNKNOWN: Thresholds =
         Thresholds { scatter: 16 << 10, alltoall: Reads::on(64 << 10), ..Thresholds::all(usize::MAX) };
     /// The same where processes [give cores away](crate::shm::config::Cores::Lent) while they wait, so that
@@ -107,9 +107,9 @@ impl Thresholds {
     pub const LENT: Thresholds =
         Thresholds { scatter: CROWDED_LEAST, alltoall: Reads::on(CROWDED_LEAST), ..Thresholds::all(usize::MAX) };
     /// The same where they take turns. There who lends its memory has to wait until the others have had their
-    /// turns, and what is shorter is sooner copied twice, while it fits the caches.
-    /// `queues`: they [do better](queues_win). Then nothing is read in an alltoall, and the root of a scatter
-    /// may [keep](super::op::dealt::keeps) what is to be read.
+    /// turns, and what is shorter is sooner copied twice, while it fits the caches. `queues`: they [do
+    /// better](queues_win). Then nothing is read in an alltoall, and the root of a scatter may
+    /// [keep](super::op::dealt::keeps) what is to be read.
     pub fn crowded(members: usize, queues: bool) -> ByMode {
         let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
         let alltoall = Reads::on(if queues { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) });

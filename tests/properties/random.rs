@@ -7,7 +7,8 @@ use proptest::test_runner::RngSeed;
 /// The sizes of groups and communicators: around powers of two, primes, one of several hundred.
 pub const SIZES: [usize; 9] = [1, 2, 3, 7, 8, 11, 16, 64, 257];
 
-/// The number of cases, of which a plain run takes two fifths, and fixed seeds; the environment overrides both.
+/// The number of cases, of which a plain run takes two fifths, and fixed seeds; the environment overrides
+/// both.
 pub fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig {
