@@ -128,7 +128,12 @@ impl<A: Family> Spec<A> {
                 return Err(format!("\"{item}\": only for level node may this operation have another algorithm"));
             }
             let choice = if name == "auto" { None } else { Some(algorithm::<A>(name)?) };
-            let is_meant = |l: &&Level| l.name() == level || (level == "switch" && matches!(l, Level::Switch(_)));
+            // Where there is one algorithm, it is that of all groups within the node, whatever those are called.
+            let is_meant = |l: &&Level| {
+                l.name() == level
+                    || (level == "switch" && matches!(l, Level::Switch(_)))
+                    || (!A::PER_LEVEL && **l <= Level::Node)
+            };
             let mut levels = Level::ALL.iter().filter(is_meant).peekable();
             if levels.peek().is_none() {
                 return Err(format!("\"{level}\" is not a level"));
@@ -306,6 +311,9 @@ mod tests {
         let spec = Spec::<crate::select::Neighbor>::parse("node:shm,aggregated").unwrap();
         assert!(spec.names_shm() && spec.at(Level::Cluster) == Some(crate::select::Neighbor::Aggregated(32)));
         assert!(Spec::<crate::select::Neighbor>::parse("switch:direct").is_err());
+        let spec = Spec::<crate::select::Allreduce>::parse("node:ring").unwrap();
+        assert!([Level::L3, Level::Node].iter().all(|&level| spec.at(level) == Some(crate::select::Allreduce::Ring)));
+        assert!(spec.at(Level::Cluster).is_none());
         let spec = Spec::<crate::select::Neighbor>::parse("node:direct").unwrap();
         assert!(!spec.is_shared_within_node() && spec.at(Level::Cluster).is_none());
     }
