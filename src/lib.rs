@@ -73,6 +73,7 @@ pub mod report;
 pub mod select;
 pub mod shm;
 pub mod sim;
+#[cfg(not(loom))]
 pub mod store;
 pub mod sync;
 #[cfg(not(loom))]

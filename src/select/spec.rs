@@ -128,7 +128,7 @@ impl<A: Family> Spec<A> {
                 return Err(format!("\"{item}\": only for level node may this operation have another algorithm"));
             }
             let choice = if name == "auto" { None } else { Some(algorithm::<A>(name)?) };
-            // Where there is one algorithm, it is that of all groups within the node, whatever those are called.
+            // Where there is one algorithm, it is that of all groups within the node, whatever their names.
             let is_meant = |l: &&Level| {
                 l.name() == level
                     || (level == "switch" && matches!(l, Level::Switch(_)))
