@@ -67,7 +67,8 @@ fn model(needs: Needs, config: Config, preemptions: usize, member: impl Fn(&Team
     builder.max_branches = 100_000;
     // Three threads make too many interleavings to see them all, and so do two that look at several words in
     // turn.
-    builder.max_duration = (needs.members > 2 || needs.secret).then_some(Duration::from_secs(20));
+    let seconds = std::env::var("LOOM_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    builder.max_duration = (needs.members > 2 || needs.secret).then_some(Duration::from_secs(seconds));
     builder.check(move || {
         let memory = Modelled::new(&needs);
         let others: Vec<_> = (1..needs.members)

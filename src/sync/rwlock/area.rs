@@ -8,7 +8,7 @@
 //! | 3 … | of each reader: the mutex of its slot, then the lines of the kind |
 
 use super::robust::Robust;
-use super::{Error, Kind, MOST_READERS};
+use super::{BEHIND, Error, Kind, MOST_READERS};
 use crate::sync::segment::{LINE, Segment};
 use crate::sync::shared::{Ordering, SharedU64};
 use std::sync::Arc;
@@ -84,6 +84,12 @@ impl Area {
     /// The mutex that the thread holds whose slot this is, for as long as it has the slot.
     pub fn slot(&self, reader: usize) -> Robust<'_> {
         Robust::at(self.line(FIRST + reader * self.lines))
+    }
+
+    /// Not 0: a thread has this slot. Behind its mutex, which others also hold for a moment, to see whether
+    /// that thread lives.
+    pub fn taken(&self, reader: usize) -> &SharedU64 {
+        &self.segment.words()[self.at + (FIRST + reader * self.lines) * LINE + BEHIND]
     }
 
     /// A line of the kind.

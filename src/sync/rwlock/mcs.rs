@@ -152,7 +152,10 @@ impl Kind for Mcs {
             if ahead[reader / 64] >> (reader % 64) & 1 == 1 {
                 let (turn, queue) = (Who::Writer.turn(area, reader), area.word(reader, QUEUE));
                 let count = Who::Writer.count(queue.load(Ordering::Relaxed));
-                let waited = until(turn, count, area.slot(reader), |_| mend(area, reader, Who::Reader));
+                let waited = until(turn, count, area.slot(reader), |_| {
+                    area.taken(reader).store(0, Ordering::Relaxed);
+                    mend(area, reader, Who::Reader);
+                });
                 if let Err(error) = waited {
                     Mcs::leave_written(area, &Through)?;
                     return Err(error);

@@ -43,11 +43,15 @@ pub use two_mutexes::TwoMutexes;
 
 use super::segment::Segment;
 use super::shared::Ordering;
+use super::wait;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 #[cfg(not(loom))]
 use std::sync::atomic::compiler_fence;
+
+/// The word of a line behind a mutex.
+const BEHIND: usize = 6;
 
 /// The most slots of a lock. A writer holds up to two mutexes of each; the kernel marks 2048 of a thread that
 /// ends, and some are the program's own.
@@ -195,18 +199,32 @@ impl<K: Kind> Lock<K> {
         let readers = self.area.readers().len();
         let order = (0..readers).map(|i| (wanted % readers + i) % readers);
         for reader in order {
-            let left = match self.area.slot(reader).try_lock() {
-                // The thread has this one already.
-                Ok(None) | Err(Error::System(libc::EDEADLK)) => continue,
-                Ok(Some(left)) => left,
-                Err(error) => return Err(error),
-            };
+            let Some(left) = self.take(reader)? else { continue };
             if left == Left::Died {
                 K::mend_reader(&self.area, reader);
             }
             return Ok(Slot { area: self.area.clone(), reader, kind: PhantomData });
         }
         Err(Error::Full)
+    }
+
+    /// Takes a slot; `None`: a thread has it.
+    fn take(&self, reader: usize) -> Result<Option<Left>, Error> {
+        let (mutex, taken) = (self.area.slot(reader), self.area.taken(reader));
+        loop {
+            match mutex.try_lock() {
+                Ok(Some(left)) => {
+                    taken.store(1, Ordering::Relaxed);
+                    return Ok(Some(left));
+                }
+                Ok(None) if taken.load(Ordering::Relaxed) != 0 => return Ok(None),
+                // A writer looks whether the slot's last thread lives.
+                Ok(None) => wait::yield_now(),
+                // The thread has this one already.
+                Err(Error::System(libc::EDEADLK)) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Writes what the lock guards: `write` is told how the last writer left it. It takes no slot.
@@ -318,6 +336,7 @@ impl<K: Kind, const WRITES: bool> Drop for Inside<'_, K, WRITES> {
 
 impl<K: Kind> Drop for Slot<K> {
     fn drop(&mut self) {
+        self.area.taken(self.reader).store(0, Ordering::Relaxed);
         self.area.slot(self.reader).unlock();
     }
 }

@@ -27,7 +27,7 @@ pub enum Left {
 pub struct Robust<'a>(&'a SharedU64);
 
 impl<'a> Robust<'a> {
-    /// The mutex in the line that begins with `word`: eight words, of which others use none.
+    /// The mutex in the line that begins with `word`: others use none of the line before [`BEHIND`](super::BEHIND).
     pub(super) fn at(word: &'a SharedU64) -> Robust<'a> {
         Robust(word)
     }
@@ -36,10 +36,9 @@ impl<'a> Robust<'a> {
 #[cfg(not(loom))]
 mod system {
     use super::*;
-    use crate::sync::segment::LINE;
     use std::mem::MaybeUninit;
 
-    const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= 8 * LINE);
+    const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= 8 * super::super::BEHIND);
     const _: () = assert!(align_of::<libc::pthread_mutex_t>() <= 8);
 
     impl Robust<'_> {
