@@ -232,7 +232,7 @@ survive "an algorithm that leaves the node to shared memory" 'decision: allreduc
     OMPI_MCA_coll_rust_allreduce_algorithm=ring -- "${mpirun[@]}" -n 2 "$scratch/hello"
 survive "a way by name that cannot be" 'decision: allreduce of 4 bytes, 2 processes: shm:inline within the node: .*; shm:tree is not possible here: it needs levels' \
     OMPI_MCA_coll_rust_show=decisions OMPI_MCA_coll_rust_allreduce_algorithm=shm:tree -- "${mpirun[@]}" -n 2 "$scratch/hello"
-refuse "a way that the operation has not" 'coll_rust_bcast_algorithm = "shm:ring": .*shm:WAY .*inline, slot, whole, pipeline, single_copy, two_sided' \
+refuse "a way that the operation has not" 'coll_rust_bcast_algorithm = "shm:ring" .*shm:WAY .*inline, slot, whole, pipeline, single_copy, two_sided' \
     OMPI_MCA_coll_rust_bcast_algorithm=shm:ring -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "wrong value of an earlier name" 'coll_rust_shm_zero_copy = "12abc"' OMPI_MCA_coll_rust_zero_copy=12abc -- "${mpirun[@]}" -n 2 "$scratch/hello"
 refuse "a number too large for an int" 'coll_rust_window = "99999999999"' OMPI_MCA_coll_rust_window=99999999999 -- "${mpirun[@]}" -n 2 "$scratch/hello"
