@@ -4,8 +4,8 @@
 # made in the same way, but for the change, all these models must pass.
 #
 #   ci/test-loom.sh             all
-#   ci/test-loom.sh --part      all models, those of three members for 5 s instead of 20, but only an eighth of
-#                               the broken copies: another one after each commit, within eight all of them
+#   ci/test-loom.sh --part      all models, those of three members for 5 s instead of 20, but only an eighth
+#                               of the broken copies: another one after each commit, within eight all of them
 #   ci/test-loom.sh --models    without the broken copies
 #   ci/test-loom.sh --changes   only whether every change still finds its place in the source, and its model
 #                               (a second)

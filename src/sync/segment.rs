@@ -103,8 +103,8 @@ mod mapped {
 
 #[cfg(loom)]
 impl Segment {
-    /// Memory of the model: only the first word of each line, and that behind a mutex, are known to the checker, and may be
-    /// used.
+    /// Memory of the model: only the first word of each line, and the one behind a mutex, are known to the
+    /// checker, and may be used.
     pub fn anonymous(words: usize) -> io::Result<Segment> {
         let memory: &'static mut [u64] = Box::leak(vec![0; words].into_boxed_slice());
         for (_, word) in memory.iter().enumerate().filter(|(at, _)| matches!(at % LINE, 0 | 6)) {

@@ -27,7 +27,8 @@ pub enum Left {
 pub struct Robust<'a>(&'a SharedU64);
 
 impl<'a> Robust<'a> {
-    /// The mutex in the line that begins with `word`: others use none of the line before [`BEHIND`](super::BEHIND).
+    /// The mutex in the line that begins with `word`: others use none of the line before
+    /// [`BEHIND`](super::BEHIND).
     pub(super) fn at(word: &'a SharedU64) -> Robust<'a> {
         Robust(word)
     }
