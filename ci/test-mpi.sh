@@ -353,5 +353,23 @@ elif [ $stock = 0 ]; then
     echo "what opening the component reads: left out (there is no strace)"
 fi
 
+# What it adds to the memory of a program that reduces a few numbers: the code that it calls lies together
+# (ci/order.py).
+if [ $stock = 0 ]; then
+    # The least of three jobs, in KiB.
+    resident() {
+        for _ in 1 2 3; do
+            timeout -k 5 60 "$mpiexec" --mca btl "$btl" --oversubscribe --mca mpi_yield_when_idle 1 "$@" -n 2 "$scratch/few" </dev/null 2>&1
+        done | sed -n 's/^resident \([0-9]*\) KiB$/\1/p' | sort -n | head -n 1
+    }
+    without=$(resident --mca coll ^rust) with=$(resident)
+    if [ "${without:-0}" -gt 0 ] && [ "${with:-999999}" -le $((without + 1953)) ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED  a rank that reduces numbers has ${with:-?} KiB with the component, ${without:-?} without it: more than 2 MB more"
+    fi
+fi
+
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]
