@@ -116,9 +116,8 @@ if [ -z "$staticlib" ]; then
     command -v cargo >/dev/null || die "there is no cargo: install Rust 1.88 or later (rustup), or name a ready" \
         "libcoll_rust.a with COLL_RUST_STATICLIB"
     say "the Rust half, with $(cargo --version)"
-    # As a static library alone: where a Rust library is made too, cargo optimises nothing across crates, and
-    # every function that another crate might use is called by its address in a table, which short operations
-    # wait for.
+    # As a static library alone: where a Rust library is made too, every function that another crate might use
+    # is called by its address in a table, which short operations wait for.
     CARGO_TARGET_DIR=$target cargo rustc --release --lib --crate-type staticlib --features ompi >&2
     staticlib=$target/release/libcoll_rust.a
 fi

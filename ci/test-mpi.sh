@@ -160,8 +160,8 @@ if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     fi
 fi
 
-# The component is optimised across crates (ci/build.sh): short calls go to other functions of Rust's by name,
-# and not by the table of addresses.
+# The component is built as a static library alone (ci/build.sh): short calls go to other functions of Rust's
+# by name, and not by the table of addresses.
 if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<whole; then
     for door in cr_block_gatherv cr_block_reduce; do
         code=$(objdump -d --no-show-raw-insn --disassemble="$door" "$dso/mca_coll_rust.so")
