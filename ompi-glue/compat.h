@@ -72,7 +72,7 @@ _Static_assert(CR_ERR_REQUEST == MPI_ERR_REQUEST && CR_ERR_OP == MPI_ERR_OP && C
 
 __attribute__((visibility("default"))) extern const mca_coll_base_component_t mca_coll_rust_component;
 
-/* What short calls run stands side by side, with Rust's part of it (src/ffi/exports.rs). */
+/* What short calls run stands side by side, with Rust's part of it (src/ffi/entry/exports.rs). */
 #define CR_HOT __attribute__((section(".text.hot.coll_rust")))
 
 /* module.c: a new module whose Rust half is state, or NULL when memory is out. */

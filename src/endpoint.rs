@@ -2,7 +2,7 @@
 //!
 //! An [`Endpoint`] is one rank's view of one operation: it sends and receives [`Span`]s of *units* (bytes,
 //! when data is only moved; elements, when it is reduced), combines them, and lends temporary buffers. The
-//! real one posts to Open MPI's point-to-point layer (`ffi::host`), the simulated one ([`crate::sim`])
+//! real one posts to Open MPI's point-to-point layer (`ffi::comm::host`), the simulated one ([`crate::sim`])
 //! delivers in an adversarial order.
 //!
 //! Posting is immediate, waiting is a future: `send` and `recv` post before they return, and what they return

@@ -7,7 +7,7 @@
 //!
 //! | executor | gives |
 //! |---|---|
-//! | `ffi::blocking::block_on`: poll, `opal_progress`, poll … on the caller's stack | the blocking collective |
+//! | `ffi::exec::blocking`: poll, `opal_progress`, poll … on the caller's stack | the blocking collective |
 //! | a request that owns the pinned future, polled from the progress engine | the nonblocking collective |
 //! | the same, with the future made anew from the saved arguments | the persistent collective |
 //! | [`sim`]: every rank a future in one thread, messages delivered in a seeded adversarial order | the tests |
@@ -17,18 +17,18 @@
 //! `docs/pictures/call.svg` shows it for three calls, station by station: a short Bcast, a long Ialltoall, a
 //! persistent Allreduce over four nodes.
 //!
-//! 1. The C shim (`ompi-glue/`) hands the arguments over (`ffi::exports`), and takes no decision.
-//! 2. `ffi::operation` asks Open MPI about datatype and operation, takes an identity (tags), decides how the
+//! 1. The C shim (`ompi-glue/`) hands the arguments over (`ffi::entry`), and takes no decision.
+//! 2. `ffi::run` asks Open MPI about datatype and operation, takes an identity (tags), decides how the
 //!    call goes ([`select::decision`]: once for all calls that follow each other alike) and picks the
 //!    hierarchy ([`hier::plans`]).
 //! 3. [`hier`] composes the operation: segments, [`hier::lanes`] of which are in flight at a time, each
 //!    through all levels.
 //! 4. At each level [`select`] chooses the algorithm from what all members of the group know, and [`algo`]
 //!    runs it over a [`algo::Stage`]: members numbered from 0, and the rank arithmetic of [`pattern`].
-//! 5. The endpoint posts to Open MPI's point-to-point layer (`ffi::host`) in the parent communicator; no
+//! 5. The endpoint posts to Open MPI's point-to-point layer (`ffi::comm`) in the parent communicator; no
 //!    communicator is ever created.
 //!
-//! A communicator whose processes share a node does without most of that: `ffi::shared` runs the operations
+//! A communicator whose processes share a node does without most of that: `ffi::run` runs the operations
 //! of [`shm`], `async fn`s too, over a queue of fragments per process; plain blocking calls get there
 //! straight from the export. On several nodes, [`hier`] does at the level of the node what they do, by
 //! [`shm::node`].
@@ -54,7 +54,7 @@
 //!   combined in rank order, along groups of consecutive ranks.
 //! * **Dropping a future is not cancelling.** What was posted belongs to the operation's endpoint.
 //! * **One caller of progress.** Only the outermost `block_on` calls `opal_progress`; `poll` never does.
-//! * **No panic crosses into C** (`ffi::guard`).
+//! * **No panic crosses into C** (`ffi::base::guard`).
 
 // The model checker needs shared memory only: the rest is left out there, so that it is built quickly.
 #[cfg(not(loom))]

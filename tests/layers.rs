@@ -1,5 +1,6 @@
 //! Imports point one way (see the crate's documentation), and `unsafe` stays where it is allowed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -148,19 +149,15 @@ fn the_table_of_ways_is_pure() {
     }
 }
 
-/// A part of a module, with all that lies below it, and what it may not know: who imports it stands above it.
-/// Modules whose parts still import each other in circles, and how many of them do: none may join them.
-const CIRCLES: &[(&str, usize)] = &[("ffi", 23)];
-
-/// The parts of a module that a file names, by paths from the crate or from above itself; what is inside
-/// `#[cfg(test)]` at its end does not count.
-fn parts_named(module: &str, file: &Path, text: &str) -> Vec<String> {
+/// The parts of a folder that a file in it names, by paths from the crate or from above itself; what is
+/// inside `#[cfg(test)]` at its end does not count. Both are named from src/ on.
+fn parts_named(folder: &Path, file: &Path, text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let flat = code(text).collect::<Vec<_>>().join(" ");
     let depth = file.components().count() - usize::from(file.ends_with("mod.rs"));
     // From src/shm/op/bcast.rs `super::super` is shm, from src/shm/op.rs `super` is.
-    let above = "super::".repeat(depth.saturating_sub(1));
-    let from_crate = format!("crate::{module}::");
+    let above = "super::".repeat(depth.saturating_sub(folder.components().count()));
+    let from_crate = format!("crate::{}::", folder.to_string_lossy().replace('/', "::"));
     let mut named = Vec::new();
     for prefix in [from_crate.as_str(), above.as_str()].into_iter().filter(|prefix| !prefix.is_empty()) {
         for (at, _) in flat.match_indices(prefix) {
@@ -194,46 +191,86 @@ fn first_names(rest: &str) -> Vec<String> {
     names
 }
 
+/// For each part of a folder (a file, or a folder with all that lies in it) those that it imports.
+fn imports_among_parts(folder: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let mut files = Vec::new();
+    sources(&src.join(folder), &mut files);
+    let part_of = |file: &Path| {
+        let inside = file.strip_prefix(src.join(folder)).unwrap();
+        inside.iter().next().unwrap().to_string_lossy().trim_end_matches(".rs").to_owned()
+    };
+    let names = files.iter().map(|file| part_of(file)).filter(|part| part != "mod");
+    let mut imports: BTreeMap<_, _> = names.map(|part| (part, BTreeSet::new())).collect();
+    let parts: BTreeSet<String> = imports.keys().cloned().collect();
+    for file in files.iter().filter(|file| part_of(file) != "mod" && !file.ends_with("tests.rs")) {
+        let text = fs::read_to_string(file).unwrap();
+        let own = part_of(file);
+        let named = parts_named(folder, file.strip_prefix(src).unwrap(), &text);
+        let others = named.into_iter().filter(|name| parts.contains(name) && *name != own);
+        imports.get_mut(&own).unwrap().extend(others);
+    }
+    imports
+}
+
+/// The parts that import each other in circles, or lie between such.
+fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<&str> {
+    // What imports nothing that is left is taken away, and what nothing that is left imports.
+    let mut left: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
+    loop {
+        let ends = |part: &str| {
+            !imports[part].iter().any(|other| left.contains(other.as_str()))
+                || !left.iter().any(|other| *other != part && imports[*other].contains(part))
+        };
+        let free: Vec<&str> = left.iter().copied().filter(|part| ends(part)).collect();
+        if free.is_empty() {
+            return left;
+        }
+        free.iter().for_each(|part| assert!(left.remove(part)));
+    }
+}
+
+/// The layers of `ffi`: its folders.
+fn layers_of_ffi() -> Vec<PathBuf> {
+    let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let entries = fs::read_dir(src.join("ffi")).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    folders.iter().map(|path| path.strip_prefix(src).unwrap().to_owned()).collect()
+}
+
 #[test]
 fn the_parts_of_a_module_import_each_other_one_way() {
-    use std::collections::{BTreeMap, BTreeSet};
     assert_eq!(first_names("{a::{b, c}, d, e::f};"), ["a", "d", "e"]);
+    let (folder, file) = (Path::new("ffi/run"), Path::new("ffi/run/flat.rs"));
+    let text = "use super::job::Run;\nuse crate::ffi::{base, run::moves};\nuse crate::ffi::run::{joined, trees};";
+    assert_eq!(parts_named(folder, file, text), ["joined", "trees", "job"]);
     let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
-    for (module, _) in MAY_IMPORT.iter().filter(|(module, _)| src.join(module).is_dir()) {
-        let mut files = Vec::new();
-        sources(&src.join(module), &mut files);
-        let part_of = |file: &Path| {
-            let inside = file.strip_prefix(src.join(module)).unwrap();
-            inside.iter().next().unwrap().to_string_lossy().trim_end_matches(".rs").to_owned()
-        };
-        let parts: BTreeSet<String> = files.iter().map(|file| part_of(file)).filter(|part| part != "mod").collect();
-        let mut imports: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for file in files.iter().filter(|file| part_of(file) != "mod" && !file.ends_with("tests.rs")) {
-            let own = parts.get(&part_of(file)).unwrap();
-            let text = fs::read_to_string(file).unwrap();
-            let relative = file.strip_prefix(src).unwrap();
-            let named = parts_named(module, relative, &text);
-            let others = named.iter().filter_map(|name| parts.get(name)).filter(|name| *name != own);
-            imports.entry(own).or_default().extend(others.map(String::as_str));
-        }
-        // What imports nothing that is left is taken away, and what nothing that is left imports.
-        let mut left: BTreeSet<&str> = parts.iter().map(String::as_str).collect();
-        loop {
-            let of = |part: &str| imports.get(part).cloned().unwrap_or_default();
-            let ends = |part: &str| {
-                of(part).is_disjoint(&left) || !left.iter().any(|other| *other != part && of(other).contains(part))
-            };
-            let free: Vec<&str> = left.iter().copied().filter(|part| ends(part)).collect();
-            if free.is_empty() {
-                break;
-            }
-            free.iter().for_each(|part| assert!(left.remove(part)));
-        }
-        let known = CIRCLES.iter().find(|(name, _)| name == module).map_or(0, |(_, count)| *count);
-        assert!(
-            left.len() == known,
-            "{module}: {} parts import each other in circles, not {known}: {left:?}",
-            left.len()
-        );
+    let modules = MAY_IMPORT.iter().map(|(module, _)| PathBuf::from(module)).filter(|module| src.join(module).is_dir());
+    for folder in modules.chain(layers_of_ffi()) {
+        let imports = imports_among_parts(&folder);
+        let left = circles(&imports);
+        assert!(left.is_empty(), "{}: these import each other in circles: {left:?}", folder.display());
+    }
+}
+
+/// Each layer of `ffi` says which ones it may import, and has nothing in its own file but its parts, so that
+/// no import goes round by that.
+#[test]
+fn the_layers_of_ffi_import_what_they_say() {
+    let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let imports = imports_among_parts(Path::new("ffi"));
+    let layers = layers_of_ffi();
+    assert_eq!(layers.len(), imports.len(), "a file of src/ffi lies in no layer");
+    assert!(layers.len() >= 8, "only {layers:?}");
+    for folder in layers {
+        let text = fs::read_to_string(src.join(&folder).join("mod.rs")).unwrap();
+        let said = text.lines().find_map(|line| line.strip_prefix("//! Layers of `ffi` that it may import: "));
+        let said = said.unwrap_or_else(|| panic!("{}/mod.rs does not say what it may import", folder.display()));
+        let may: BTreeSet<String> = said.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let beyond: Vec<_> = imports[&name].difference(&may).collect();
+        assert!(beyond.is_empty(), "{}: imports {beyond:?}, and says {may:?}", folder.display());
+        let other = code(&text).find(|line| !line.is_empty() && !line.contains("mod "));
+        assert_eq!(other, None, "{}/mod.rs has more than its parts", folder.display());
     }
 }

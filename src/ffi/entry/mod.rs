@@ -1,0 +1,15 @@
+//! What the shim calls.
+//!
+//! Layers of `ffi` that it may import: `base`, `mpi`, `process`, `comm`, `call`, `run`, `exec`.
+//!
+//! # Words
+//!
+//! * *door*: the entry of one blocking operation, with all that its short calls do.
+//! * *quick*: the short way of calls on plain data through a team that exists; *edges*: that of short
+//!   neighbourhood operations.
+
+mod dispatch;
+mod edges;
+mod exports;
+mod quick;
+mod summary;

@@ -1,0 +1,124 @@
+//! Short ways of operations that have no nonblocking one.
+
+use super::{At, Reduction};
+use crate::ffi::base::glue::cr_call;
+use crate::ffi::base::kind::has_equal_blocks;
+use crate::ffi::call::plain::PlainBlocks;
+use crate::ffi::call::plain::{blocks, stream};
+use crate::shm::op;
+use std::cell::Cell;
+
+impl<const DOOR: i32> At<'_, true, DOOR> {
+    /// Reduce_scatter and Reduce_scatter_block.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn reduce_scatter(self, call: &cr_call) -> Option<i32> {
+        let (team, side) = (self.team, &call.recv);
+        if side.big != 0 {
+            return None;
+        }
+        let counts = |member: usize| match side.counts.is_null() {
+            true => side.count,
+            false => usize::try_from(PlainBlocks::entry(side.counts, member)).unwrap_or(0),
+        };
+        let count = (0..team.size()).map(counts).try_fold(0, usize::checked_add)?;
+        // SAFETY: by the caller's promise.
+        let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, count) }?;
+        let patience = Cell::default();
+        let turn = self.turn::<false>(bytes, &patience)?;
+        self.finish(op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
+    }
+
+    /// Gatherv.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn gatherv(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.gather_of::<PlainBlocks>(call) }
+    }
+
+    /// Scatterv.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn scatterv(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.scatter_of::<PlainBlocks>(call) }
+    }
+
+    /// Allgatherv.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn allgatherv(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.allgather_of::<PlainBlocks>(call) }
+    }
+
+    /// Alltoallv.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn alltoallv(self, call: &cr_call) -> Option<i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.alltoall_of::<PlainBlocks>(call) }
+    }
+
+    /// Operations with several datatypes: no plain data.
+    ///
+    /// # Safety
+    /// None: unsafe to be like the others.
+    #[inline(always)]
+    pub unsafe fn mixed(self, _: &cr_call) -> Option<i32> {
+        None
+    }
+
+    /// Neighbor_allgather, and its vector form. As all neighbourhood operations, it takes a turn with a queue
+    /// whatever its lengths.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn neighbor_allgather(self, call: &cr_call) -> Option<i32> {
+        let edges = self.edges()?;
+        let patience = Cell::default();
+        // SAFETY: significant, so live by the caller's promise; as below.
+        let (into, own) = unsafe { (blocks(&call.recv)?, stream(&call.send)?) };
+        let zero_copy = self.zero_copy(None, |from| from.allgather);
+        self.finish(op::neighbor::spread(self.turn::<false>(0, &patience)?, edges, &own, &into, zero_copy))
+    }
+
+    /// Neighbor_alltoall, and its vector form.
+    ///
+    /// # Safety
+    /// As for [`barrier`](At::barrier).
+    #[inline(always)]
+    pub unsafe fn neighbor_alltoall(self, call: &cr_call) -> Option<i32> {
+        let edges = self.edges()?;
+        let patience = Cell::default();
+        // SAFETY: significant, so live by the caller's promise; as below.
+        let (into, out) = unsafe { (blocks(&call.recv)?, blocks(&call.send)?) };
+        let zero_copy = self.zero_copy(None, |from| from.alltoall.from);
+        self.finish(op::neighbor::exchange(self.turn::<false>(0, &patience)?, edges, &out, &into, zero_copy))
+    }
+
+    /// The edges to neighbours, where all are on this node, and calls have sides to speak of.
+    #[inline(always)]
+    fn edges(&self) -> Option<&op::neighbor::Edges> {
+        let around = self.comm.neighborhood()?;
+        // Without neighbours on one side there are no arrays.
+        if (has_equal_blocks(self.kind) && around.known_connected() != Some(true))
+            || around.degrees().0.min(around.degrees().1) == 0
+        {
+            return None;
+        }
+        around.known_within()
+    }
+}

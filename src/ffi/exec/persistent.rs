@@ -1,0 +1,160 @@
+//! Persistent operations: made once, started again and again. A start makes the future anew from the saved
+//! arguments and hands it to the [engine](crate::ffi::exec::engine).
+
+use crate::endpoint::{Endpoint, Result, Span, Tag, TempBuffer};
+use crate::ffi::base::glue::{self, CR_ERR_NO_MEM, CR_ERR_REQUEST, cr_call, ompi_request_t};
+use crate::ffi::base::kind::{Kind, Mode};
+use crate::ffi::base::{error, messages};
+use crate::ffi::call::accept::accept;
+use crate::ffi::call::arguments::{Call, Retained};
+use crate::ffi::call::device::Device;
+use crate::ffi::call::eligible;
+use crate::ffi::comm::core;
+use crate::ffi::comm::host::HostEndpoint;
+use crate::ffi::comm::identity::{Identity, Kept};
+use crate::ffi::comm::slot::Slot;
+use crate::ffi::comm::state::Comm;
+use crate::ffi::exec::blocking;
+use crate::ffi::exec::engine::launch;
+use crate::ffi::mpi::data::Datatype;
+use crate::ffi::process::counters;
+use crate::topo::Level;
+use std::ffi::c_void;
+use std::pin::pin;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The Rust half of a persistent request.
+pub struct Persistent {
+    comm: Arc<Comm>,
+    call: Call,
+    _retained: Retained,
+    /// `None` for an empty operation, which takes none.
+    kept: Option<Kept>,
+    /// Whether it was made when it was known from how many bytes on to read others' memory.
+    late: bool,
+    starts: AtomicU32,
+    /// Whether a start has failed: messages of it may still come, with the tags of the next one.
+    failed: Arc<AtomicBool>,
+    request: *mut ompi_request_t,
+}
+
+/// Makes a persistent operation; stores its inactive request.
+///
+/// # Safety
+/// As for [`start`](crate::ffi::exec::engine::start_any); the buffers stay the user's between starts.
+pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, device: Device, request: *mut *mut ompi_request_t) -> i32 {
+    // SAFETY: by the caller's promise.
+    let mut call = match unsafe { accept(comm, call, device, Mode::Persistent) } {
+        Ok(call) => call,
+        Err(code) => return code,
+    };
+    call.own();
+    let kept = match call.is_empty() {
+        true => None,
+        false => match comm.identities.persistent(eligible::is_eligible(&call), |used| agree(comm, used)) {
+            Ok(kept) => Some(kept),
+            Err(code) => return code,
+        },
+    };
+    // SAFETY: alive by the caller's promise.
+    let retained = unsafe { call.retain() };
+    let half = Persistent {
+        comm: comm.clone(),
+        call,
+        _retained: retained,
+        kept,
+        late: comm.team.has_learned(),
+        starts: AtomicU32::new(0),
+        failed: Arc::default(),
+        request: ptr::null_mut(),
+    };
+    let half = Box::into_raw(Box::new(half));
+    // SAFETY: the communicator is alive; the request owns `half` from here on (cr_op_free).
+    unsafe {
+        let made = glue::cr_request_new(comm.handle(), 1, half.cast());
+        if made.is_null() {
+            release(half.cast());
+            return CR_ERR_NO_MEM as i32;
+        }
+        (*half).request = made;
+        *request = made;
+    }
+    0
+}
+
+/// Starts a persistent operation again.
+///
+/// # Safety
+/// `half` is that of a live, inactive request.
+pub unsafe fn restart(half: *mut c_void) -> i32 {
+    // Nothing of the request is touched once it is launched: another thread may complete and free it.
+    let (comm, call, request, identity, failed) = {
+        // SAFETY: by the caller's promise; made in `init`.
+        let half = unsafe { &*half.cast::<Persistent>() };
+        if half.failed.load(Ordering::Relaxed) {
+            messages::print("coll/rust: a persistent collective that has failed cannot be started again; free it");
+            return CR_ERR_REQUEST as i32;
+        }
+        let identity = half.kept.map(|kept| Identity {
+            ticket: None,
+            slot: kept.slot.map(|number| Slot::Persistent { number, late: half.late }),
+            first_tag: kept.first_tag,
+            synchronise: half.call.one_way && core::due(&half.starts, half.comm.config().flow_limit),
+        });
+        (half.comm.clone(), half.call.clone(), half.request, identity, half.failed.clone())
+    };
+    counters::handled(call.kind, Mode::Persistent);
+    // SAFETY: inactive, and ours to start.
+    unsafe { glue::cr_request_activate(request) };
+    launch(&comm, call, request, identity, Some(failed), true);
+    0
+}
+
+/// Frees the Rust half of a request.
+///
+/// # Safety
+/// `half` was made by [`init`] and is not used again; null is fine.
+pub unsafe fn release(half: *mut c_void) {
+    if !half.is_null() {
+        // SAFETY: by the caller's promise.
+        let half = unsafe { Box::from_raw(half.cast::<Persistent>()) };
+        if let Some(kept) = half.kept {
+            half.comm.identities.free(kept);
+        }
+    }
+}
+
+/// Makes, of the bits for what this rank uses, those for what any rank uses.
+fn agree(comm: &Comm, used: &mut [u8]) -> std::result::Result<(), i32> {
+    let first_tag = comm.identities.blocking(Kind::Barrier);
+    let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), first_tag);
+    blocking::drive(pin!(ep.settled(union(&ep, used))), || None).map_err(error::code)
+}
+
+/// Everybody's bits or'ed together, everywhere: a dissemination, which may bring a bit more than once.
+/// Cost: ⌈log₂ p⌉ steps · n bytes.
+async fn union(ep: &HostEndpoint, bits: &mut [u8]) -> Result<()> {
+    let (mine, theirs) = (ep.temp(bits.len())?, ep.temp(bits.len())?);
+    let tag = Tag { lane: 0, phase: 0, level: Level::Cluster.index() };
+    let (me, size) = (ep.rank(), ep.size());
+    let mut distance = 1;
+    while distance < size {
+        write(bits, mine.span());
+        let receive = ep.recv((me + size - distance) % size, tag, theirs.span());
+        let send = ep.send((me + distance) % size, tag, mine.span());
+        receive.await?;
+        send.await?;
+        // SAFETY: the receive is complete, so the buffer holds `bits.len()` bytes that nothing else touches.
+        let other = unsafe { std::slice::from_raw_parts(theirs.span().ptr(), bits.len()) };
+        bits.iter_mut().zip(other).for_each(|(a, b)| *a |= b);
+        distance *= 2;
+    }
+    Ok(())
+}
+
+fn write(bits: &[u8], to: Span) {
+    // SAFETY: a temporary buffer of that length, with nothing posted on it.
+    unsafe { ptr::copy_nonoverlapping(bits.as_ptr(), to.ptr(), bits.len()) };
+}

@@ -1,0 +1,187 @@
+//! Where every process sits: looked up once per process and kept, since placement never changes.
+//!
+//! Processes of the own job are known to the runtime (PMIx). Processes of other jobs (MPI_Comm_spawn) are
+//! asked for the card that each process publishes: host, locality string, parameters.
+
+use crate::endpoint::Rank;
+use crate::ffi::base::glue::{self, cr_proc};
+use crate::ffi::base::name::own_name;
+use crate::ffi::process::card::{self, CARD_LINES};
+use crate::sync::cores;
+use crate::topo::{Hardware, Locality};
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, c_char};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Where one process sits.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Number of its host's name in this process's table of names.
+    pub host: u32,
+    /// Modules that it is bound to; all `None` for processes of other nodes.
+    pub locality: Locality,
+    /// The physical core that it is bound to: only to one.
+    pub core: Option<u32>,
+}
+
+#[derive(Default)]
+struct Known {
+    places: HashMap<(u32, u32), Place>,
+    /// That other processes may run on.
+    processors: HashMap<(u32, u32), u32>,
+    hosts: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+fn known() -> MutexGuard<'static, Option<Known>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Known {
+    fn number(&mut self, host: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(host) {
+            return number;
+        }
+        let number = self.hosts.len() as u32;
+        self.hosts.push(host.to_owned());
+        self.numbers.insert(host.to_owned(), number);
+        number
+    }
+}
+
+/// Asks the runtime for host, locality string and "on this node" of a process of the own job.
+fn ask(name: &cr_proc) -> Result<(String, String), i32> {
+    let (mut host, mut locality): ([c_char; 512], [c_char; 1024]) = ([0; 512], [0; 1024]);
+    let mut local = 0;
+    // SAFETY: both buffers are ours, with their sizes; the shim terminates what it writes.
+    let (code, host, locality) = unsafe {
+        let code =
+            glue::cr_place(name, host.as_mut_ptr(), host.len(), locality.as_mut_ptr(), locality.len(), &mut local);
+        (code, CStr::from_ptr(host.as_ptr()), CStr::from_ptr(locality.as_ptr()))
+    };
+    if code != 0 {
+        return Err(code);
+    }
+    Ok((host.to_string_lossy().into_owned(), locality.to_string_lossy().into_owned()))
+}
+
+/// The first lines of this process's card. Without a host where the runtime does not tell it: then nobody can
+/// place this process, and [`places`] says so.
+pub fn own_card() -> String {
+    let (host, locality) = ask(&own_name()).unwrap_or_default();
+    let shape = cores::processors();
+    format!("{host}\n{locality}\n{shape}\n")
+}
+
+/// The name of this process's host, as its card says.
+pub fn own_host() -> &'static str {
+    static HOST: OnceLock<String> = OnceLock::new();
+    HOST.get_or_init(|| own_card().lines().next().unwrap_or_default().to_owned())
+}
+
+/// Host and locality string of any process, from its card.
+pub fn from_card(name: &cr_proc) -> Result<(String, String), i32> {
+    let card = card::card(name)?;
+    let mut lines = card.lines();
+    let (host, locality) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    Ok((host.to_owned(), locality.to_owned()))
+}
+
+/// Looks up one process. Every rank must find the same host for it, so an unknown one is an error, not a
+/// guess.
+fn look_up(name: &cr_proc, own_job: u32) -> Result<(String, String), String> {
+    let answer = if name.job == own_job { ask(name) } else { from_card(name) };
+    // The runtime may not have told us the hosts of other nodes: the process itself has.
+    let answer = match answer {
+        Ok((host, _)) if host.is_empty() => from_card(name),
+        answer => answer,
+    };
+    match answer {
+        Ok((host, _)) if host.is_empty() => {
+            Err(format!("rank {} of job {} does not know which host it runs on", name.rank, name.job))
+        }
+        Ok(found) => Ok(found),
+        Err(code) => Err(format!("cannot find out where rank {} of job {} runs (error {code})", name.rank, name.job)),
+    }
+}
+
+/// Where the processes sit, in their order.
+pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
+    let own = own_name();
+    let mut places = Vec::with_capacity(names.len());
+    let mut missing = Vec::new();
+    {
+        let mut guard = known();
+        let known = guard.get_or_insert_default();
+        for (i, name) in names.iter().enumerate() {
+            let place = known.places.get(&(name.job, name.rank)).copied();
+            if place.is_none() {
+                missing.push(i);
+            }
+            places.push(place.unwrap_or(Place { host: 0, locality: Locality::default(), core: None }));
+        }
+    }
+    // The lock is not held while the runtime is asked: that may take time, and may run progress.
+    for i in missing {
+        let name = &names[i];
+        let (host, locality) = look_up(name, own.job)?;
+        let mut guard = known();
+        let known = guard.get_or_insert_default();
+        let core = Locality::core(&locality);
+        let place = Place { host: known.number(&host), locality: Locality::parse(&locality), core };
+        known.places.insert((name.job, name.rank), place);
+        places[i] = place;
+    }
+    Ok(places)
+}
+
+/// The name of the host with this number.
+fn host_name(number: u32) -> String {
+    known().as_ref().and_then(|k| k.hosts.get(number as usize).cloned()).unwrap_or_default()
+}
+
+/// The shape of a node, from the places of a communicator's processes on it, in the order of their ranks.
+/// Processes of one node may run on other processors each (in a cgroup of its own): what a communicator does
+/// is decided by what its lowest rank there, `first`, may run on, and others that are placed like it.
+pub fn hardware(first: &cr_proc, places: &[Place]) -> Result<Hardware, i32> {
+    let hardware = Hardware::seen(places.iter().map(|place| (place.host, place.locality, place.core)));
+    let bindings: HashSet<_> = places.iter().map(|place| (place.locality, place.core)).collect();
+    let processors = processors_of(first)?.saturating_mul(bindings.len() as u32);
+    Ok(Hardware { processors, ..hardware })
+}
+
+/// Processors that a process may run on; 0 where it does not tell.
+fn processors_of(name: &cr_proc) -> Result<u32, i32> {
+    let own = own_name();
+    let key = (name.job, name.rank);
+    if key == (own.job, own.rank) {
+        return Ok(cores::processors());
+    }
+    if let Some(&processors) = known().as_ref().and_then(|k| k.processors.get(&key)) {
+        return Ok(processors);
+    }
+    let card = card::card(name)?;
+    let number = card.lines().nth(CARD_LINES - 1).unwrap_or_default();
+    let processors = number.parse().unwrap_or(0);
+    known().get_or_insert_default().processors.insert(key, processors);
+    Ok(processors)
+}
+
+/// The node of every place, by numbers made small, in the order of first appearance; and the names of the
+/// nodes.
+pub fn nodes(places: &[Place]) -> (Vec<u32>, Vec<String>) {
+    let mut names: Vec<String> = Vec::new();
+    let mut numbers: HashMap<u32, u32> = HashMap::new();
+    let hosts = places
+        .iter()
+        .map(|p| {
+            *numbers.entry(p.host).or_insert_with(|| {
+                names.push(host_name(p.host));
+                names.len() as Rank - 1
+            })
+        })
+        .collect();
+    (hosts, names)
+}

@@ -1,0 +1,110 @@
+//! Neighbourhood operations: the exchange along the edges of a communicator's process topology.
+
+use crate::algo::neighbor::{aggregated::aggregated, direct::direct, with_same};
+use crate::endpoint::{Blocks, Result, Stream};
+use crate::ffi::base::apart::apart;
+use crate::ffi::base::error::UNSUPPORTED;
+use crate::ffi::base::kind::{has_equal_blocks, is_same};
+use crate::ffi::call::arguments::Call;
+use crate::ffi::comm::host::HostEndpoint;
+use crate::ffi::comm::state::Comm;
+use crate::ffi::comm::topology::Among;
+use crate::ffi::mpi::data::{HostBlocks, Side};
+use crate::hier;
+use crate::pattern::bundles::Bundles;
+use crate::pattern::neighborhood::Neighbors;
+use crate::select::{Choice, Neighbor};
+use crate::shm::node::Node;
+use crate::shm::op;
+use crate::shm::thresholds::Thresholds;
+use crate::shm::turn::Turn;
+
+/// No data, of a rank without neighbours.
+static NOTHING: Side = Side::NOTHING;
+
+/// What a call sends and receives.
+fn sides(call: &Call) -> (&Side, &Side) {
+    (call.send.as_ref().unwrap_or(&NOTHING), call.receive.as_ref().unwrap_or(&NOTHING))
+}
+
+/// Runs the part of a neighbourhood operation within a node, through shared memory.
+pub async fn within_node(turn: Turn<'_>, comm: &Comm, call: &Call, zero_copy: &Thresholds) -> Result<()> {
+    let edges = &comm.neighborhood().ok_or(UNSUPPORTED)?.within(comm)?.edges;
+    let (out, from) = sides(call);
+    let into = HostBlocks::new(from);
+    match is_same(call.kind) {
+        true => op::neighbor::spread(turn, edges, &out.stream(), &into, zero_copy.allgather).await,
+        false => op::neighbor::exchange(turn, edges, &HostBlocks::new(out), &into, zero_copy.alltoall.from).await,
+    }
+}
+
+/// Runs a neighbourhood operation: along the edges within the `node` through its shared memory, where it has
+/// some; along the others by the algorithm that the parameters, or the facts, say. `acknowledged`: so that no
+/// rank runs ahead.
+pub async fn run(
+    ep: &HostEndpoint,
+    comm: &Comm,
+    call: &Call,
+    node: Option<Node<'_>>,
+    acknowledged: bool,
+) -> Result<()> {
+    let zero_copy = node.map_or(Thresholds::all(usize::MAX), |node| node.zero_copy());
+    let within = async |turn| within_node(turn, comm, call, &zero_copy).await;
+    hier::neighbor::neighbor(node, within, async |shared| messages(ep, comm, call, shared, acknowledged).await).await
+}
+
+/// The edges that go by messages: all, or (`shared`) those to other nodes.
+async fn messages(ep: &HostEndpoint, comm: &Comm, call: &Call, shared: bool, acknowledged: bool) -> Result<()> {
+    let around = comm.neighborhood().ok_or(UNSUPPORTED)?;
+    let (out, from) = sides(call);
+    let into = HostBlocks::new(from);
+    // Whoever has neighbours gives the same amount on both sides, or nothing on one that has none.
+    let equal = has_equal_blocks(call.kind).then(|| out.stream().len().max(from.stream().len()));
+    let Some(Choice::Neighbor(algorithm)) = call.decision.choice else { return Err(UNSUPPORTED) };
+    let same = is_same(call.kind);
+    let plain = || -> Result<_> { Ok(Plan::Direct(if shared { &around.within(comm)?.rest } else { around.plain() })) };
+    let (posts, plan) = match algorithm {
+        Neighbor::Direct(posts) => (posts, plain()?),
+        // Ranks that each only know their own edges must all take part when they tell each other.
+        Neighbor::Aggregated(posts) if acknowledged || (around.is_directed() && !call.by_all) => (posts, plain()?),
+        Neighbor::Aggregated(posts) => {
+            (posts, Plan::Aggregated(apart(|| around.bundles(comm, same, shared)).await?, equal))
+        }
+    };
+    let way = Way { ep, plan, posts, acknowledged };
+    match same {
+        true => with_same(ep, &out.stream(), async |out| way.go(out, &into).await).await,
+        false => way.go(&HostBlocks::new(out), &into).await,
+    }
+}
+
+/// How the blocks go.
+struct Way<'a> {
+    ep: &'a HostEndpoint,
+    plan: Plan<'a>,
+    posts: usize,
+    acknowledged: bool,
+}
+
+/// To whom.
+enum Plan<'a> {
+    Direct(&'a Among<Neighbors>),
+    /// And how long all blocks are, where that is known.
+    Aggregated(&'a Among<Bundles>, Option<usize>),
+}
+
+impl Way<'_> {
+    async fn go<O: Blocks>(&self, out: &O, into: &HostBlocks<'_>) -> Result<()> {
+        let &Way { ep, ref plan, posts, acknowledged } = self;
+        match *plan {
+            Plan::Aggregated(among, equal) => {
+                let stage = among.stage(ep);
+                apart(|| aggregated(&stage, &among.plan, equal, out, into, posts)).await
+            }
+            Plan::Direct(among) => {
+                let stage = among.stage(ep);
+                apart(|| direct(&stage, &among.plan, out, into, posts, acknowledged)).await
+            }
+        }
+    }
+}

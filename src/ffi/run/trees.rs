@@ -1,0 +1,53 @@
+//! The trees along which the processes of a node work in shared memory, where the levels say so.
+
+use crate::endpoint::{Error, Rank, Result};
+use crate::ffi::base::kind::Kind;
+use crate::ffi::call::arguments::{Call, needed};
+use crate::ffi::call::staged::Staged;
+use crate::ffi::comm::state::Comm;
+use crate::hier;
+use crate::shm::op::Combine;
+use crate::shm::op::tree::{self, Tree};
+use crate::shm::thresholds::Thresholds;
+use crate::shm::turn::Turn;
+
+/// The caller's place in the tree of a call on its node, if that goes along one; led by the root, if that is
+/// there.
+pub fn tree(comm: &Comm, call: &Call) -> Option<Tree> {
+    let levels = comm.tree_levels(call.kind)?;
+    let root = matches!(call.kind, Kind::Bcast | Kind::Reduce).then_some(call.root);
+    let plan = comm.plan_for(levels, false, root).ok()?;
+    let local: Vec<Rank> = comm.place().ok()?.local().iter().map(|&(rank, _)| rank).collect();
+    hier::tree::tree(&plan.groups, &local, root)
+}
+
+/// Does a call on a communicator of one node along its tree, if it is not too long for that; else gives
+/// `turn` back.
+pub async fn perform<'t>(
+    tree: &Tree,
+    call: &Call,
+    turn: Turn<'t>,
+    slot: usize,
+    thresholds: Thresholds,
+) -> Result<Option<Turn<'t>>> {
+    let (team, named) = (turn.team(), turn.named());
+    let bytes = call.bytes().unwrap_or_default();
+    match call.kind {
+        Kind::Barrier => tree::barrier(turn, tree).await?,
+        Kind::Bcast if tree::suits_bcast(team, bytes, thresholds.bcast, named) => {
+            tree::bcast(turn, tree, &needed(&call.receive)?.stream()).await?;
+        }
+        Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, call.kind.of_ways(), bytes, named) => {
+            let elements = Staged::of(call, true);
+            let result = call.result();
+            tree::reduce(turn, tree, &(&elements as &dyn Combine), call.operand(), result).await?;
+            if call.kind == Kind::Allreduce {
+                // It is open: this is the second operation of as many bytes.
+                let turn = team.open(slot, 0, bytes > crate::shm::layout::LINE).await?.ok_or(Error::Peer)?;
+                tree::bcast(turn, tree, &result.bytes()).await?;
+            }
+        }
+        _ => return Ok(Some(turn)),
+    }
+    Ok(None)
+}
