@@ -10,7 +10,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-options="--only --dso" programs="hello stream waits comms sizes noread frugal"
+options="--only --dso" programs="hello stream waits comms sizes noread frugal halves"
 . ci/mpi-jobs.sh
 
 mpirun=("${several[@]}" "$mpiexec" --oversubscribe --mca btl "$btl" --mca mpi_yield_when_idle 1)
@@ -24,7 +24,7 @@ mkdir "$TMPDIR"
 # leak: Open MPI 4.1 itself leaves one per user and host.
 leftovers() {
     local file
-    pgrep -f "^$scratch/(hello|stream|waits|comms|sizes|frugal)" | sed 's/^/process /'
+    pgrep -f "^$scratch/(hello|stream|waits|comms|sizes|frugal|halves)" | sed 's/^/process /'
     # What a living process maps or holds is another job's: ours are gone, or were named just now.
     for file in $(find /dev/shm -mindepth 1 -newer "$scratch/before"); do
         if ! grep -qsF "$file" /proc/[0-9]*/maps && ! find /proc/[0-9]*/fd -lname "$file" 2>/dev/null | grep -q . && [ -e "$file" ]; then
@@ -402,6 +402,51 @@ for after in 0 50 150 400 1000 3000 10000; do
     [ $code != 137 ] || code=9
     verdict "$name" $code 'kills itself' 'signal 9|SIGKILL|Killed'
 done
+
+# The placement store of the node: its writer, and a reader, killed at their steps there. Before it begins,
+# when it has begun, at its first and its last stores, and when the store is there.
+export COLL_RUST_TEST_STORE_FROM=2
+for victim in "0 1" "0 2" "0 4" "0 20" "0 last" "5 0" "5 1" "5 2"; do
+    read -r rank step <<<"$victim"
+    name="rank $rank of 6 killed at step $step of the placement store"
+    wanted "$name" || continue
+    touch "$scratch/before"
+    code=0
+    # The last one is found by a job in which nobody is killed.
+    [ "$step" != last ] || step=$(OMPI_MCA_coll_rust_verbose=2 COLL_RUST_TEST_STORE_KILL=10000 timeout -k 5 60 "${mpirun[@]}" -n 6 "$scratch/hello" 2>&1 \
+        | sed -n 's/.*the writer, after \([0-9]*\) steps.*/\1/p')
+    fill=(-n 1 env "COLL_RUST_TEST_STORE_KILL=$step" "$scratch/hello")
+    case $rank in
+    0) fill+=(: -n 5 "$scratch/hello") ;;
+    *) fill=(-n 5 "$scratch/hello" : "${fill[@]}") ;;
+    esac
+    timeout -k 5 60 "${mpirun[@]}" "${fill[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+    [ $code != 137 ] || code=9
+    verdict "$name" $code "rank $rank kills itself at step $step of the store" 'signal 9|SIGKILL|Killed'
+done
+survive "the writer of the placement store pauses" 'placement: without the store' OMPI_MCA_coll_rust_verbose=2 \
+    COLL_RUST_TEST_STORE_PAUSE=2 -- "${mpirun[@]}" -n 6 "$scratch/hello"
+
+# Those who have nothing to do with the dead one go on, whatever they have of the store.
+case $("$mpiexec" --version 2>/dev/null | head -n 1) in
+*" 4."*)
+    for step in 0 2 20 --late; do
+        name="the writer of the placement store killed at ${step#--} in one half of a job, the other goes on"
+        wanted "$name" || continue
+        touch "$scratch/before"
+        kill=(env "COLL_RUST_TEST_STORE_KILL=$step")
+        [ "$step" != --late ] || kill=(env)
+        code=0
+        timeout -k 5 60 "${mpirun[@]}" --enable-recovery -n 1 "${kill[@]}" "$scratch/halves" "$step" : -n 5 "$scratch/halves" "$step" \
+            >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+        [ $code != 0 ] || code=$((10 * $(grep -c 'went on' "$scratch/err")))
+        [ $code = 30 ] || echo "halves: $code instead of 30: of three ranks" >>"$scratch/err"
+        verdict "$name" $code 'kills itself' 'rank 5 of 6 went on'
+        [ $code = 30 ] || failed=$((failed + 1))
+    done
+    ;;
+esac
+unset COLL_RUST_TEST_STORE_FROM
 
 # Through shared memory, the others need not wait for the runtime: each gets an error.
 case $("$mpiexec" --version 2>/dev/null | head -n 1) in

@@ -267,9 +267,9 @@ int cr_comm_proc(struct ompi_communicator_t *comm, int rank, struct cr_proc *nam
 int cr_place(const struct cr_proc *name, char *host, size_t host_size, char *locality, size_t locality_size,
              int *local);
 
-/* The caller's number among the processes of its job on its node, and how many those are; 0 of 0 where the
- * runtime does not tell. */
-void cr_local(uint32_t *number, uint32_t *count);
+/* The caller's number among the processes of its job on its node, how many those are, and the lowest one's
+ * rank in the job; 0 of 0 where the runtime does not tell. */
+void cr_local(uint32_t *number, uint32_t *count, uint32_t *first);
 
 /* Whether Open MPI gives the core away when it has nothing to do (mpi_yield_when_idle, which it also sets by
  * itself where it is told of more processes than cores). */

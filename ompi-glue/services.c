@@ -124,14 +124,15 @@ static void find_local_ranks(void)
     free(text);
 }
 
-void cr_local(uint32_t *number, uint32_t *count)
+void cr_local(uint32_t *number, uint32_t *count, uint32_t *first)
 {
     (void) pthread_once(&local_once, find_local_ranks);
-    *number = *count = 0;
+    *number = *count = *first = 0;
     for (size_t i = 0; i < local_count; ++i) {
         if (OPAL_PROC_MY_NAME.vpid == local_ranks[i]) {
             *number = (uint32_t) i;
             *count = (uint32_t) local_count;
+            *first = local_ranks[0];
         }
     }
 }

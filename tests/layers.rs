@@ -19,7 +19,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("sync", &[]),
     ("version", &[]),
     ("shm", &["endpoint", "pattern", "sync", "version"]),
-    ("ffi", &["algo", "endpoint", "hier", "params", "pattern", "report", "select", "shm", "sync", "topo", "version"]),
+    (
+        "ffi",
+        &[
+            "algo", "endpoint", "hier", "params", "pattern", "report", "select", "shm", "store", "sync", "topo",
+            "version",
+        ],
+    ),
 ];
 
 /// Where `unsafe` is allowed.

@@ -19,5 +19,19 @@ pub fn set_for_tests(config: &mut Config, variable: impl Fn(&str) -> Option<Stri
     read("COLL_RUST_TEST_MAX_TAG", &mut |text| {
         config.max_tag = Some(integer(text, 1 << 15, 1 << 30)? as i32);
         Ok(())
+    })?;
+    // The placement store: from how many processes on, and at which step a process is killed or pauses.
+    read("COLL_RUST_TEST_STORE_FROM", &mut |text| {
+        config.tests.store_from = integer(text, 1, 1 << 30)? as usize;
+        Ok(())
+    })?;
+    let number = |text: &str| Ok::<_, String>(Some(integer(text, 0, 1 << 30)? as u32));
+    read("COLL_RUST_TEST_STORE_KILL", &mut |text| {
+        config.tests.store_kill = number(text)?;
+        Ok(())
+    })?;
+    read("COLL_RUST_TEST_STORE_PAUSE", &mut |text| {
+        config.tests.store_pause = number(text)?;
+        Ok(())
     })
 }

@@ -228,7 +228,29 @@ pub struct Config {
     pub show: Show,
     /// What to print of the counters at the end.
     pub report: Report,
+    /// What tests set besides.
+    pub tests: Tests,
 }
+
+/// Settings of the placement store, for tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tests {
+    /// From so many processes on they are looked up in the store.
+    pub store_from: usize,
+    /// The process is killed at this one of its steps there.
+    pub store_kill: Option<u32>,
+    /// It pauses for a second there.
+    pub store_pause: Option<u32>,
+}
+
+impl Default for Tests {
+    fn default() -> Tests {
+        Tests { store_from: STORE_FROM, store_kill: None, store_pause: None }
+    }
+}
+
+/// For fewer processes it takes as long to find the store as to ask for each.
+const STORE_FROM: usize = 16;
 
 impl Default for Config {
     fn default() -> Self {
@@ -269,6 +291,7 @@ impl Default for Config {
             reproducible: false,
             show: Show::default(),
             report: Report::None,
+            tests: Tests::default(),
         }
     }
 }

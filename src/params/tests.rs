@@ -81,7 +81,8 @@ fn settings_for_tests() {
     };
     assert_eq!(set("COLL_RUST_TEST_MAX_MESSAGE", "1k"), Ok((1024, None)));
     assert_eq!(set("COLL_RUST_TEST_MAX_TAG", "32768"), Ok((256 << 20, Some(32768))));
-    for name in ["COLL_RUST_TEST_MAX_MESSAGE", "COLL_RUST_TEST_MAX_TAG"] {
+    for name in ["MAX_MESSAGE", "MAX_TAG", "STORE_FROM", "STORE_KILL", "STORE_PAUSE"] {
+        let name: &'static str = format!("COLL_RUST_TEST_{name}").leak();
         assert!(set(name, "12abc").is_err_and(|why| why.contains(name)));
     }
 }

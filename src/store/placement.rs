@@ -1,11 +1,11 @@
 //! What is stored of a job, and what follows from it.
 //!
-//! Stored are the node of every rank, the switches of every node, and of the node that the store belongs to
-//! its shape, its ranks with their modules, and the groups above the node that its lowest rank is in. So
-//! the groups of a process follow from a read for each process of its node and one for each group above it,
-//! however large the job is.
+//! Stored are the node of every rank, the name and the switches of every node, and of the node that the
+//! store belongs to its shape, its ranks with their modules and cores, and the groups above the node that
+//! its lowest rank is in. So the groups of a process follow from a read for each process of its node and one
+//! for each group above it, however large the job is.
 
-use super::image::{Image, Key};
+use super::image::{Image, Key, Words};
 use super::sequence::{MOST, Sequence, encode};
 use super::{Change, Error, Reader, Store};
 use crate::endpoint::Rank;
@@ -28,6 +28,10 @@ mod kind {
     pub const ABOVE: u8 = 6;
     /// Whatever the node was measured to be best served with.
     pub const THRESHOLDS: u8 = 7;
+    /// The names of the nodes.
+    pub const NAMES: u8 = 8;
+    /// Of each rank of the node its core.
+    pub const CORES: u8 = 9;
 }
 
 /// Stands for "no module": nothing, several, or not known.
@@ -35,6 +39,8 @@ const NONE: u32 = u32::MAX;
 const INSIDE: [Level; 4] = [Level::L2, Level::L3, Level::Numa, Level::Socket];
 /// The most layers of switches, and groups above the node.
 const MOST_LAYERS: u32 = 16;
+/// So many ranks are looked up one by one; for more the list of all is read.
+const FEW: usize = 64;
 
 /// A job, as the process sees it that writes the store of its node.
 #[derive(Clone, Debug)]
@@ -47,6 +53,10 @@ pub struct Job<'a> {
     pub uppers: &'a [Vec<u32>],
     /// The ranks of this node with their localities, ascending: all of them, one at least.
     pub local: &'a [(Rank, Locality)],
+    /// The physical core of each of those, where it is bound to one; empty where that is not told.
+    pub cores: &'a [Option<u32>],
+    /// The name of every node number; empty where that is not told.
+    pub names: &'a [String],
     /// The shape of this node.
     pub hardware: Hardware,
     /// The levels that make groups; the node is one of them.
@@ -67,6 +77,9 @@ impl Job<'_> {
             && self.hosts.iter().all(|node| (*node as usize) < nodes)
             && layers <= MOST_LAYERS as usize
             && self.uppers.iter().all(|node| node.len() == layers)
+            && (self.cores.is_empty() || self.cores.len() == self.local.len())
+            && (self.names.is_empty() || self.hosts.iter().all(|node| (*node as usize) < self.names.len()))
+            && self.names.iter().all(|name| !name.contains('\n'))
             && self.levels.holds(Level::Node)
     }
 
@@ -88,6 +101,13 @@ impl Job<'_> {
         for (number, level) in (0..).zip(INSIDE) {
             let modules = self.local.iter().map(|(_, at)| at.at(level).unwrap_or(NONE));
             put(kind::MODULES, number, encode(&modules.collect::<Vec<_>>()));
+        }
+        if !self.names.is_empty() {
+            put(kind::NAMES, 0, text(&self.names.join("\n")));
+        }
+        if !self.cores.is_empty() {
+            let cores = self.cores.iter().map(|core| core.unwrap_or(NONE));
+            put(kind::CORES, 0, encode(&cores.collect::<Vec<_>>()));
         }
         for layer in 0..self.uppers.first().map_or(0, Vec::len) {
             let switches = self.uppers.iter().map(|node| node.get(layer).copied().unwrap_or(NONE));
@@ -137,7 +157,28 @@ fn numbers(shape: &Hardware) -> [u32; 10] {
     [a.0, a.1, b.0, b.1, c.0, c.1, d.0, d.1, shape.processors, 0]
 }
 
+/// A text as words: its length in bytes first.
+fn text(text: &str) -> Vec<u64> {
+    let bytes = text.as_bytes().chunks(8).map(|part| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(word)
+    });
+    [text.len() as u64].into_iter().chain(bytes).collect()
+}
+
 /// The inverse.
+fn text_of(words: Words<'_>) -> Result<String, Error> {
+    let len = usize::try_from(words.at(0)?).map_err(|_| Error::Corrupt)?;
+    let mut bytes: Vec<u8> = words.from(1)?.iter().flat_map(u64::to_le_bytes).collect();
+    if len > bytes.len() {
+        return Err(Error::Corrupt);
+    }
+    bytes.truncate(len);
+    String::from_utf8(bytes).map_err(|_| Error::Corrupt)
+}
+
+/// The inverse of [`numbers`].
 fn hardware(numbers: [u32; 10]) -> Hardware {
     let at = |i: usize| Modules { modules: numbers[2 * i], cores: numbers[2 * i + 1] };
     Hardware { l2: at(0), l3: at(1), numa: at(2), socket: at(3), processors: numbers[8] }
@@ -278,4 +319,50 @@ pub fn placement<K: Kind>(
         let here = here.map(|((place, _), rank)| (place, locality(rank).unwrap_or_default())).collect();
         Ok(Placement::new(me as Rank, hosts, uppers, here, hardware))
     })
+}
+
+/// Where a process of a job sits, as the store of the reader's node knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// The number of its node.
+    pub node: u32,
+    /// Its modules; none of a process of another node.
+    pub locality: Locality,
+    /// The physical core that it is bound to, likewise.
+    pub core: Option<u32>,
+}
+
+/// Where these ranks of the job sit. In a few reads for each, or in time that goes with the size of the job.
+pub fn seats<K: Kind>(reader: &mut Reader<'_, K>, job: u32, ranks: &[Rank]) -> Result<Vec<Seat>, Error> {
+    reader.look(|image| {
+        let stored = Stored { image, job };
+        let (nodes, local) = (stored.sequence(kind::NODES, 0)?, stored.local()?);
+        let cores = stored.sequence(kind::CORES, 0)?.to_vec()?;
+        if cores.len() != local.len() {
+            return Err(Error::Corrupt);
+        }
+        let all = if ranks.len() > FEW { nodes.to_vec()? } else { Vec::new() };
+        let seat = |&rank: &Rank| {
+            let node = match all.get(rank as usize) {
+                Some(&node) => node,
+                None => nodes.at(rank as usize)?,
+            };
+            let place = local.binary_search_by_key(&rank, |at| at.0).ok();
+            let locality = place.map_or(Locality::default(), |place| local[place].1);
+            let core = place.map(|place| cores[place]).filter(|core| *core != NONE);
+            Ok(Seat { node, locality, core })
+        };
+        ranks.iter().map(seat).collect()
+    })
+}
+
+/// The ranks of the job on the node of the store, ascending.
+pub fn ranks<K: Kind>(reader: &mut Reader<'_, K>, job: u32) -> Result<Vec<Rank>, Error> {
+    reader.look(|image| Stored { image, job }.sequence(kind::RANKS, 0)?.to_vec())
+}
+
+/// The names of the nodes of a job, by their numbers.
+pub fn names<K: Kind>(reader: &mut Reader<'_, K>, job: u32) -> Result<Vec<String>, Error> {
+    let text = reader.look(|image| text_of(image.get(Key::new(kind::NAMES, job, 0))?))?;
+    Ok(text.split('\n').map(str::to_owned).collect())
 }

@@ -32,8 +32,10 @@ impl Segment {
 #[cfg(not(loom))]
 mod mapped {
     use super::*;
-    use std::fs::File;
+    use std::ffi::CStr;
+    use std::fs::{File, Permissions};
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::os::unix::fs::PermissionsExt;
     use std::ptr;
 
     impl Segment {
@@ -45,16 +47,12 @@ mod mapped {
         /// Zeroed memory in a file without a name, and the file, by which others [attach](Segment::of). It
         /// can neither shrink nor grow, and its pages are there: no access to it is a bus error.
         pub fn create(words: usize) -> io::Result<(Segment, File)> {
-            // SAFETY: a name with a 0 at its end; the descriptor was just made.
-            let file: File = unsafe {
-                let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-                match libc::memfd_create(c"coll-rust-store".as_ptr(), flags) {
-                    -1 => return Err(io::Error::last_os_error()),
-                    file => OwnedFd::from_raw_fd(file).into(),
-                }
-            };
             let bytes = words.checked_mul(8).and_then(|bytes| libc::off_t::try_from(bytes).ok());
             let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
+            let file = unnamed()?;
+            if beyond_limit(bytes) {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
             // SAFETY: both act on the caller's file.
             unsafe {
                 match libc::posix_fallocate(file.as_raw_fd(), 0, bytes) {
@@ -91,6 +89,41 @@ mod mapped {
             let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
             Ok(Segment { start, words })
         }
+    }
+
+    /// A file in memory, for this user only.
+    fn unnamed() -> io::Result<File> {
+        const NAME: &CStr = c"coll-rust-store";
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // Linux before 6.3 knows no MFD_NOEXEC_SEAL, later ones complain in their log where it is missing.
+        // SAFETY: a name with a 0 at its end.
+        let made = unsafe {
+            match libc::memfd_create(NAME.as_ptr(), flags | libc::MFD_NOEXEC_SEAL) {
+                -1 => libc::memfd_create(NAME.as_ptr(), flags),
+                made => made,
+            }
+        };
+        if made < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made.
+        let mut file = unsafe { OwnedFd::from_raw_fd(made) };
+        if made <= libc::STDERR_FILENO {
+            // A program that has closed these may go on printing. This is F_DUPFD_CLOEXEC from 3 on.
+            file = file.try_clone()?;
+        }
+        let file = File::from(file);
+        // memfd_create gives all users all rights.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        Ok(file)
+    }
+
+    /// Whether a file may not be so long: to make it would be a signal (SIGXFSZ), not an error.
+    fn beyond_limit(bytes: libc::off_t) -> bool {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: fills `limit`.
+        let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+        known && bytes as libc::rlim_t > limit.rlim_cur
     }
 
     impl Drop for Segment {

@@ -125,3 +125,24 @@ fn memory_is_that_of_one_copy() {
     assert_eq!(whole, 512);
     assert!((100..=160).contains(&share), "{share} of {whole} KiB");
 }
+
+/// A file beyond the limit of file sizes is an error, not a signal; and nobody else may open the memory.
+#[test]
+fn a_segment_is_private_and_respects_limits() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_segment, file) = Segment::create(1 << 10).unwrap();
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let limited = child(|| {
+        let limit = libc::rlimit { rlim_cur: 4096, rlim_max: 4096 };
+        // SAFETY: a limit of this child's.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+        Segment::create(1 << 16).is_err()
+    });
+    assert_eq!(limited.wait(), 0);
+    let closed = child(|| {
+        // SAFETY: the child does not print.
+        unsafe { libc::close(0) };
+        Segment::create(1 << 10).is_ok_and(|(_, file)| std::os::fd::AsRawFd::as_raw_fd(&file) > 2)
+    });
+    assert_eq!(closed.wait(), 0);
+}

@@ -126,3 +126,44 @@ fn what_does_not_fit_or_contradicts_itself_is_refused() {
     let far = World { hosts: vec![0, 7], ..world.clone() };
     assert_eq!(placement::put(&store, &far.job(1, &[(0, far.localities[0])])).is_ok(), far.uppers.len() > 7);
 }
+
+/// Where each rank sits is told as it was put: the node by its name, of the own node modules and core too.
+#[test]
+fn seats_are_as_they_were_put() {
+    let mut random = Random(6);
+    for case in 0..200 {
+        let world = World::random(&mut random);
+        let size = world.hosts.len() as Rank;
+        let node = world.hosts[random.below(size.into()) as usize];
+        let local = world.local(node);
+        let cores: Vec<_> = local.iter().map(|_| (random.below(3) > 0).then(|| random.below(9) as u32)).collect();
+        let names: Vec<String> = (0..world.hosts.len()).map(|n| format!("knoten-{n:03}.ä").repeat(n % 3)).collect();
+        let job = placement::Job { cores: &cores, names: &names, ..world.job(3, &local) };
+        let store = store(job.words().unwrap(), 2);
+        placement::put(&store, &job).unwrap();
+        let mut reader = store.reader(0).unwrap();
+        assert_eq!(placement::names(&mut reader, 3), Ok(names), "case {case}");
+        assert_eq!(placement::ranks(&mut reader, 3), Ok(local.iter().map(|at| at.0).collect()));
+        // Few, and many: they are looked up differently.
+        for times in [1, 70] {
+            let ranks: Vec<Rank> = (0..times).flat_map(|_| (0..size).rev()).collect();
+            let seats = placement::seats(&mut reader, 3, &ranks).unwrap();
+            for (rank, seat) in ranks.iter().zip(seats) {
+                let place = local.iter().position(|at| at.0 == *rank);
+                let locality = place.map_or_else(Default::default, |place| local[place].1);
+                let core = place.and_then(|place| cores[place]);
+                let expected = placement::Seat { node: world.hosts[*rank as usize], locality, core };
+                assert_eq!(seat, expected, "case {case}, rank {rank}");
+            }
+        }
+        assert!(placement::seats(&mut reader, 3, &[size]).is_err(), "no such rank");
+        assert!(placement::seats(&mut reader, 4, &[0]).is_err(), "no such job");
+    }
+    let world = World::random(&mut random);
+    let (local, names) = (world.local(world.hosts[0]), vec!["a\nb".to_owned(); world.hosts.len()]);
+    let store = store(1000, 2);
+    let put = |job: &placement::Job<'_>| placement::put(&store, job);
+    let job = world.job(1, &local);
+    assert_eq!(put(&placement::Job { names: &names, ..job.clone() }), Err(Error::Unsound), "a name of two lines");
+    assert_eq!(put(&placement::Job { names: &names[..0], cores: &[None; 99], ..job }), Err(Error::Unsound));
+}

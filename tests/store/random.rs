@@ -73,7 +73,8 @@ impl World {
 
     pub fn job<'a>(&'a self, number: u32, local: &'a [(Rank, Locality)]) -> Job<'a> {
         let (hosts, uppers) = (&self.hosts, &self.uppers);
-        Job { number, hosts, uppers, local, hardware: self.hardware, levels: &self.levels }
+        let (cores, names) = (&[], &[]);
+        Job { number, hosts, uppers, local, cores, names, hardware: self.hardware, levels: &self.levels }
     }
 
     pub fn placement(&self, me: Rank) -> Placement {

@@ -118,6 +118,7 @@ pub unsafe extern "C" fn cr_comm_query(
         if world {
             version::check_world(handle);
             startup::check_world(handle);
+            placement::set_size(size as u32);
         }
         if inter || size < 2 || config.priority < 0 {
             return 0;

@@ -1,7 +1,10 @@
-//! Where every process sits: looked up once per process and kept, since placement never changes.
+//! Where every process sits: looked up once and kept, since placement never changes.
 //!
-//! Processes of the own job are known to the runtime (PMIx). Processes of other jobs (MPI_Comm_spawn) are
-//! asked for the card that each process publishes: host, locality string, parameters.
+//! Processes of the own job are known to the runtime (PMIx). Where they are many, one process of each node
+//! asks it, for all of them ([`store`]); where they are few, each asks for itself. Processes of other jobs
+//! (MPI_Comm_spawn) are asked for the card that each process publishes: host, locality string, parameters.
+
+mod store;
 
 use crate::endpoint::Rank;
 use crate::ffi::base::glue::{self, cr_proc};
@@ -12,6 +15,11 @@ use crate::topo::{Hardware, Locality};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+pub use store::{card_line, set_size};
+
+/// So many processes are asked for before a process looks again whether the store is there.
+const PORTION: usize = 32;
 
 /// Where one process sits.
 #[derive(Clone, Copy, Debug)]
@@ -110,21 +118,41 @@ fn look_up(name: &cr_proc, own_job: u32) -> Result<(String, String), String> {
 /// Where the processes sit, in their order.
 pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
     let own = own_name();
-    let mut places = Vec::with_capacity(names.len());
-    let mut missing = Vec::new();
-    {
-        let mut guard = known();
-        let known = guard.get_or_insert_default();
-        for (i, name) in names.iter().enumerate() {
-            let place = known.places.get(&(name.job, name.rank)).copied();
-            if place.is_none() {
-                missing.push(i);
-            }
-            places.push(place.unwrap_or(Place { host: 0, locality: Locality::default(), core: None }));
+    let (mut places, missing) = from_memory(names);
+    // The lock is not held while others are asked: that may take time, and may run progress.
+    let (mine, others): (Vec<usize>, Vec<usize>) = missing.into_iter().partition(|&i| names[i].job == own.job);
+    for (number, portion) in mine.chunks(PORTION).enumerate() {
+        let rest = &mine[number * PORTION..];
+        let asked: Vec<cr_proc> = rest.iter().map(|&i| names[i]).collect();
+        if let Some(found) = store::places(&asked) {
+            rest.iter().zip(found).for_each(|(&i, place)| places[i] = place);
+            break;
         }
+        ask_for(names, portion, &mut places)?;
     }
-    // The lock is not held while the runtime is asked: that may take time, and may run progress.
-    for i in missing {
+    ask_for(names, &others, &mut places)?;
+    Ok(places)
+}
+
+/// The places that this process knows, and which ones it does not.
+fn from_memory(names: &[cr_proc]) -> (Vec<Place>, Vec<usize>) {
+    let mut guard = known();
+    let known = guard.get_or_insert_default();
+    let mut missing = Vec::new();
+    let mut place = |(i, name): (usize, &cr_proc)| match known.places.get(&(name.job, name.rank)) {
+        Some(&place) => place,
+        None => {
+            missing.push(i);
+            Place { host: 0, locality: Locality::default(), core: None }
+        }
+    };
+    (names.iter().enumerate().map(&mut place).collect(), missing)
+}
+
+/// Asks for some of the processes, one by one, and keeps what is told.
+fn ask_for(names: &[cr_proc], which: &[usize], places: &mut [Place]) -> Result<(), String> {
+    let own = own_name();
+    for &i in which {
         let name = &names[i];
         let (host, locality) = look_up(name, own.job)?;
         let mut guard = known();
@@ -134,7 +162,7 @@ pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
         known.places.insert((name.job, name.rank), place);
         places[i] = place;
     }
-    Ok(places)
+    Ok(())
 }
 
 /// The name of the host with this number.

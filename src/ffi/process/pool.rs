@@ -43,9 +43,9 @@ pub fn attempts(shm: &Shm) -> usize {
 
 /// This process's number among those of its job on its node.
 fn place() -> Option<Place> {
-    let (mut local, mut locals) = (0, 0);
+    let (mut local, mut locals, mut first) = (0, 0, 0);
     // SAFETY: fills in ours.
-    unsafe { glue::cr_local(&mut local, &mut locals) };
+    unsafe { glue::cr_local(&mut local, &mut locals, &mut first) };
     (locals > 0).then_some(Place { local, locals })
 }
 

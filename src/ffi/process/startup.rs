@@ -46,7 +46,7 @@ fn own_card_text() -> String {
             card.push_str(&format!("{}={}\n", param.name, text.replace('\n', " ")));
         }
     }
-    card + &network::card_lines()
+    card + &network::card_lines() + &placement::card_line()
 }
 
 /// Compares this process's parameters with those of another one.
@@ -148,9 +148,9 @@ fn check_names(comm: *mut ompi_communicator_t) {
     if config::config().is_ok_and(|config| config.strict) {
         fatal(comm, Topic::UnknownNameStrict, unknown);
     }
-    let (mut number, mut count) = (0, 0);
+    let (mut number, mut count, mut first) = (0, 0, 0);
     // SAFETY: fills in ours.
-    unsafe { glue::cr_local(&mut number, &mut count) };
+    unsafe { glue::cr_local(&mut number, &mut count, &mut first) };
     if number == 0 {
         show(Topic::UnknownName, unknown);
     }
