@@ -267,8 +267,11 @@ try "$program" start barrier allreduce --jobs 2 --communicators 3 --launch "$lau
 succeeds "start" '^job that does nothing  ' '^first barrier  ' '^first allreduce after dup  ' '^first allreduce after split  ' \
     '^memory (RSS) .* MiB '
 try python3 -c "import json; rows = json.load(open('$scratch/start.json'))['start']
-assert all(r['min'] <= r['median'] <= r['max'] and r['min'] > 0 and r['jobs'] in (2, 4) for r in rows if 'Finalize' not in r['measure']), rows"
+assert all(r['min'] <= r['median'] <= r['max'] and r['min'] > 0 and r['jobs'] in (2, 4) for r in rows if 'Finalize' not in r['measure'] and 'communicator' not in r['measure']), rows"
 succeeds "start: its file"
+try "$program" start allreduce --jobs 1 --communicators 2 --pattern --rounds 3 --turnover 100000 --launch "$launch"
+succeeds "start: the pattern" '^fourth allreduce after dup  ' '^memory (PSS) of a communicator  ' '^pattern: allreduce, of who comes last  ' \
+    '^pattern: allreduce, with waiting  ' '^pattern: a round of all  '
 try "$program" start scan --launch "$launch"
 refuses "start of an operation that it does not time" "no operation 'scan'"
 try "$program" start barrier --launch "$scratch/nowhere"

@@ -3,6 +3,7 @@
 //! several launchers' command lines by turns.
 
 mod job;
+mod pattern;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,12 +28,31 @@ pub struct Args {
     /// How to start a job, such as "mpiexec -n 2"; several alternate
     #[arg(long, value_name = "COMMAND", default_value = "mpiexec -n 2")]
     pub launch: Vec<String>,
+    /// The mpiperf for each launcher, in order, where they start programs of different libraries
+    #[arg(long, value_name = "FILE")]
+    pub program: Vec<PathBuf>,
     /// Jobs of each kind; medians count
     #[arg(long, default_value_t = 7)]
     pub jobs: usize,
     /// Communicators that each job makes by dup, and by split
     #[arg(long, default_value_t = 10)]
     pub communicators: usize,
+    /// Also run an application pattern: each operation between computations that turn the caches over, after
+    /// which ranks arrive at different moments
+    #[arg(long)]
+    pub pattern: bool,
+    /// Pattern: calls of each operation
+    #[arg(long, default_value_t = 30)]
+    pub rounds: usize,
+    /// Pattern: bytes that each rank reads and writes between two calls
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    pub turnover: usize,
+    /// Pattern: the longest that a rank computes on while others have arrived, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 200)]
+    pub skew: u64,
+    /// Pattern: bytes of a block (of the vector that is reduced, or for each rank)
+    #[arg(long, value_name = "BYTES", default_value_t = 1024)]
+    pub block: usize,
     /// Also count the files that a rank opens, in one job under strace
     #[arg(long)]
     pub files: bool,
@@ -62,6 +82,8 @@ pub struct Row {
 
 /// Jobs without any operation: MPI_Init and MPI_Finalize.
 pub const NONE: &str = "none";
+/// Jobs of the application pattern.
+pub const PATTERN: &str = "pattern";
 
 /// Numbers by what they are of, in the order of the table.
 type Found = BTreeMap<(usize, String), Vec<f64>>;
@@ -71,29 +93,38 @@ pub fn run(args: &Args) -> Result<()> {
     for operation in &args.operations {
         job::check(operation)?;
     }
+    if args.pattern && (args.rounds == 0 || args.block < 8) {
+        return Err(Error::usage("--rounds must be at least 1, and --block 8"));
+    }
     if args.jobs == 0 || args.launch.iter().any(|launch| launch.trim().is_empty()) {
         return Err(Error::usage("--jobs must be at least 1, and --launch a command"));
     }
-    let mut found = vec![Found::new(); args.launch.len()];
+    let starters = starters(args)?;
+    let mut found = vec![Found::new(); starters.len()];
     let mut library = String::new();
     for _ in 0..args.jobs {
-        for (launch, found) in args.launch.iter().zip(&mut found) {
+        for (starter, found) in starters.iter().zip(&mut found) {
             let begun = Instant::now();
-            library = one_job(launch, &[], NONE, 0)?.0;
+            library = one_job(starter, &[], &[NONE.to_owned()])?.0;
             add(found, 0, "job that does nothing", begun.elapsed().as_secs_f64());
         }
         for operation in &args.operations {
-            for (launch, found) in args.launch.iter().zip(&mut found) {
-                let (_, numbers) = one_job(launch, &[], operation, args.communicators)?;
-                for (i, (measure, number)) in numbers.into_iter().enumerate() {
+            for (starter, found) in starters.iter().zip(&mut found) {
+                let words = [operation.clone(), format!("--communicators={}", args.communicators)];
+                for (i, (measure, number)) in one_job(starter, &[], &words)?.1.into_iter().enumerate() {
                     add(found, i + 1, &measure, number);
                 }
             }
         }
+        for (starter, found) in starters.iter().zip(&mut found).filter(|_| args.pattern) {
+            for (i, (measure, number)) in one_job(starter, &[], &pattern(args))?.1.into_iter().enumerate() {
+                add(found, i + 30, &measure, number);
+            }
+        }
     }
     if args.files {
-        for (launch, found) in args.launch.iter().zip(&mut found) {
-            files(launch, found)?;
+        for (starter, found) in starters.iter().zip(&mut found) {
+            files(starter, found)?;
         }
     }
     let rows: Vec<Row> = args.launch.iter().zip(found).flat_map(|(launch, found)| rows(launch, found)).collect();
@@ -108,17 +139,36 @@ fn add(found: &mut Found, place: usize, measure: &str, number: f64) {
     found.entry((place, measure.to_owned())).or_default().push(number);
 }
 
-/// Runs one job; the library's name, and the job's numbers in order.
-fn one_job(
-    launch: &str,
-    before: &[&str],
-    operation: &str,
-    communicators: usize,
-) -> Result<(String, Vec<(String, f64)>)> {
-    let program = std::env::current_exe().map_err(|source| Error::File { path: "mpiperf".to_owned(), source })?;
+/// What starts a job of one library.
+struct Starter<'a> {
+    launch: &'a str,
+    program: PathBuf,
+}
+
+fn starters(args: &Args) -> Result<Vec<Starter<'_>>> {
+    if !(args.program.is_empty() || args.program.len() == args.launch.len()) {
+        return Err(Error::usage("--program: one for each --launch, or none"));
+    }
+    let own = std::env::current_exe().map_err(|source| Error::File { path: "mpiperf".to_owned(), source })?;
+    let programs = args.program.iter().chain(std::iter::repeat(&own));
+    Ok(args.launch.iter().zip(programs).map(|(launch, program)| Starter { launch, program: program.clone() }).collect())
+}
+
+/// The words of a job of the pattern.
+fn pattern(args: &Args) -> Vec<String> {
+    let Args { rounds, turnover, skew, block, operations, .. } = args;
+    let mut words = vec![PATTERN.to_owned(), format!("--rounds={rounds}"), format!("--turnover={turnover}")];
+    words.extend([format!("--skew={skew}"), format!("--block={block}"), "--of".to_owned()]);
+    words.extend(operations.iter().cloned());
+    words
+}
+
+/// Runs one job, of these words; the library's name, and the job's numbers in order.
+fn one_job(starter: &Starter<'_>, before: &[&str], job: &[String]) -> Result<(String, Vec<(String, f64)>)> {
+    let Starter { launch, program } = starter;
     let mut words = launch.split_whitespace().chain(before.iter().copied());
     let mut command = Command::new(words.next().unwrap_or_default());
-    command.args(words).arg(program).args(["start-job", operation, "--communicators", &communicators.to_string()]);
+    command.args(words).arg(program).arg("start-job").args(job);
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -133,12 +183,13 @@ fn one_job(
 }
 
 /// Counts what a rank opens, by strace.
-fn files(launch: &str, found: &mut Found) -> Result<()> {
+fn files(starter: &Starter<'_>, found: &mut Found) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("mpiperf-start-{}", std::process::id()));
     let failed = |source| Error::File { path: folder.display().to_string(), source };
     fs::create_dir_all(&folder).map_err(failed)?;
     let into = folder.join("rank").display().to_string();
-    let traced = one_job(launch, &["strace", "-ff", "-qq", "-e", "trace=open,openat", "-o", &into], NONE, 0);
+    let traced =
+        one_job(starter, &["strace", "-ff", "-qq", "-e", "trace=open,openat", "-o", &into], &[NONE.to_owned()]);
     let listed = fs::read_dir(&folder).map_err(failed)?;
     let texts: Vec<String> = listed.flatten().filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect();
     let _ = fs::remove_dir_all(&folder);
@@ -177,6 +228,7 @@ fn rows(launch: &str, found: Found) -> Vec<Row> {
 fn line(row: &Row, several: bool) -> String {
     let show = |number: f64| match row.unit {
         "s" => time(number),
+        "B" if number < 1e6 => format!("{:.2} KiB", number / 1024.0),
         "B" => format!("{:.2} MiB", number / f64::from(1 << 20)),
         _ => format!("{number:.0}"),
     };

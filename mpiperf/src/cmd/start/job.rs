@@ -5,7 +5,7 @@ use std::os::raw::c_int;
 use std::ptr::null_mut;
 use std::time::Instant;
 
-use super::NONE;
+use super::{NONE, PATTERN};
 use crate::call;
 use crate::cmd::session::{complain, launched};
 use crate::error::{Error, Result};
@@ -20,8 +20,37 @@ pub const RANKS: &str = "ranks";
 #[derive(Debug, clap::Args)]
 pub struct JobArgs {
     operation: String,
-    #[arg(long)]
+    #[arg(long, default_value_t = 0)]
     communicators: usize,
+    #[arg(long, default_value_t = 1)]
+    pub(super) rounds: usize,
+    #[arg(long, default_value_t = 0)]
+    pub(super) turnover: usize,
+    #[arg(long, default_value_t = 0)]
+    pub(super) skew: u64,
+    #[arg(long, default_value_t = 8)]
+    pub(super) block: usize,
+    #[arg(long, num_args = 0..)]
+    pub(super) of: Vec<String>,
+}
+
+/// Numbers of one thing on one rank; which of the ranks' counts.
+pub(super) struct Series {
+    pub what: String,
+    pub of: Of,
+    pub numbers: Vec<f64>,
+}
+
+/// Which rank's number counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Largest,
+    Smallest,
+    Mean,
+}
+
+fn largest(what: impl Into<String>, numbers: Vec<f64>) -> Series {
+    Series { what: what.into(), of: Of::Largest, numbers }
 }
 
 const OPERATIONS: [&str; 8] = ["barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"];
@@ -56,20 +85,24 @@ fn measure(args: &JobArgs) -> Result<()> {
     call!(MPI_Init(null_mut(), null_mut()))?;
     let init = begun.elapsed().as_secs_f64();
     let world = Comm::world()?;
-    let mut numbers = vec![("MPI_Init".to_owned(), vec![init])];
-    if args.operation != NONE {
-        let mut buffers = Buffers::new(world.size());
+    let mut numbers = vec![largest("MPI_Init", vec![init])];
+    if args.operation == PATTERN {
+        meet(&world)?;
+        numbers.extend(super::pattern::run(args, &world)?);
+    } else if args.operation != NONE {
+        let mut buffers = Buffers::new(world.size(), 1);
         meet(&world)?;
         for what in ["first", "second"] {
-            numbers.push((format!("{what} {}", args.operation), vec![timed(&world, &args.operation, &mut buffers)?]));
+            let time = timed(&world, &args.operation, &mut buffers)?;
+            numbers.push(largest(format!("{what} {}", args.operation), vec![time]));
         }
         if args.operation == "allreduce" {
             for _ in 0..100 {
                 once(&world, "allreduce", &mut buffers)?;
             }
             let [rss, pss] = memory()?;
-            numbers.push(("memory (RSS) of a reducing rank".to_owned(), vec![rss]));
-            numbers.push(("memory (PSS) of a reducing rank".to_owned(), vec![pss]));
+            numbers.push(largest("memory (RSS) of a reducing rank", vec![rss]));
+            numbers.push(largest("memory (PSS) of a reducing rank", vec![pss]));
             fresh(&world, args.communicators, &mut buffers, &mut numbers)?;
         }
     }
@@ -86,26 +119,40 @@ fn measure(args: &JobArgs) -> Result<()> {
     Ok(())
 }
 
-/// First calls on communicators that have just been made, by dup and by split, and are freed again.
-fn fresh(
-    world: &Comm,
-    communicators: usize,
-    buffers: &mut Buffers,
-    numbers: &mut Vec<(String, Vec<f64>)>,
-) -> Result<()> {
+/// Calls on communicators that have just been made, by dup and by split, and are freed again: the first, and
+/// the fourth (a library may make shared memory for those who call more often). Then what one takes of memory.
+fn fresh(world: &Comm, communicators: usize, buffers: &mut Buffers, numbers: &mut Vec<Series>) -> Result<()> {
+    if communicators == 0 {
+        return Ok(());
+    }
     for (what, make) in [("dup", Comm::dup as fn(&Comm) -> Result<Comm>), ("split", |world| world.split(0))] {
-        let (mut made, mut firsts) = (Vec::new(), Vec::new());
+        let mut found: [Vec<f64>; 3] = Default::default();
         for _ in 0..communicators {
             let begun = Instant::now();
             let comm = make(world)?;
-            made.push(begun.elapsed().as_secs_f64());
-            firsts.push(timed(&comm, "allreduce", buffers)?);
+            found[0].push(begun.elapsed().as_secs_f64());
+            found[1].push(timed(&comm, "allreduce", buffers)?);
+            for _ in 2..FOURTH {
+                once(&comm, "allreduce", buffers)?;
+            }
+            found[2].push(timed(&comm, "allreduce", buffers)?);
         }
-        if communicators > 0 {
-            numbers.push((format!("MPI_Comm_{what}"), made));
-            numbers.push((format!("first allreduce after {what}"), firsts));
-        }
+        let [made, first, fourth] = found;
+        numbers.push(largest(format!("MPI_Comm_{what}"), made));
+        numbers.push(largest(format!("first allreduce after {what}"), first));
+        numbers.push(largest(format!("fourth allreduce after {what}"), fourth));
     }
+    let before = memory()?[1];
+    let mut alive = Vec::new();
+    for _ in 0..communicators {
+        let comm = world.dup()?;
+        for _ in 0..FOURTH {
+            once(&comm, "allreduce", buffers)?;
+        }
+        alive.push(comm);
+    }
+    let of_one = (memory()?[1] - before) / communicators as f64;
+    numbers.push(Series { what: "memory (PSS) of a communicator".to_owned(), of: Of::Mean, numbers: vec![of_one] });
     Ok(())
 }
 
@@ -126,30 +173,31 @@ fn meet(world: &Comm) -> Result<()> {
     Ok(())
 }
 
-/// One double for each rank.
-struct Buffers {
+/// So many doubles for each rank.
+pub(super) struct Buffers {
     from: Vec<f64>,
     to: Vec<f64>,
+    count: usize,
 }
 
 impl Buffers {
-    fn new(size: usize) -> Buffers {
-        Buffers { from: vec![1.0; size], to: vec![0.0; size] }
+    pub(super) fn new(size: usize, count: usize) -> Buffers {
+        Buffers { from: vec![1.0; size * count], to: vec![0.0; size * count], count }
     }
 }
 
-fn timed(comm: &Comm, operation: &str, buffers: &mut Buffers) -> Result<f64> {
+pub(super) fn timed(comm: &Comm, operation: &str, buffers: &mut Buffers) -> Result<f64> {
     let begun = Instant::now();
     once(comm, operation, buffers)?;
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// One call, of one double of or for each rank.
+/// One call, of a block of or for each rank.
 fn once(comm: &Comm, operation: &str, buffers: &mut Buffers) -> Result<()> {
     let (from, to) = (buffers.from.as_mut_ptr().cast(), buffers.to.as_mut_ptr().cast());
     // SAFETY: constants of the library.
     let (double, sum) = unsafe { (ffi::RSMPI_DOUBLE, ffi::RSMPI_SUM) };
-    let (n, comm): (c_int, _) = (1, comm.raw());
+    let (n, comm) = (buffers.count as c_int, comm.raw());
     match operation {
         "barrier" => call!(MPI_Barrier(comm)),
         "bcast" => call!(MPI_Bcast(from, n, double, 0, comm)),
@@ -175,22 +223,34 @@ fn memory() -> Result<[f64; 2]> {
     Ok([field("Rss")?, field("Pss")?])
 }
 
+/// Which call is timed besides the first.
+const FOURTH: usize = 4;
+
 type Answer = (String, Vec<(String, f64)>);
 
-/// On rank 0: of each number the largest of the ranks, and of several in a row their median.
-fn collect(world: &Comm, numbers: &[(String, Vec<f64>)]) -> Result<Option<Answer>> {
-    let mine: Vec<f64> = numbers.iter().flat_map(|(_, numbers)| numbers).copied().collect();
+/// On rank 0: of each number that of the ranks which counts, and of several in a row their median.
+fn collect(world: &Comm, series: &[Series]) -> Result<Option<Answer>> {
+    let mine: Vec<f64> = series.iter().flat_map(|series| &series.numbers).copied().collect();
     let all = world.gather(&mine, 0)?;
     if world.rank() != 0 {
         return Ok(None);
     }
-    let largest = |i: usize| all.iter().skip(i).step_by(mine.len()).copied().fold(0.0, f64::max);
+    let size = world.size() as f64;
+    let of_all = |of: Of, i: usize| {
+        let ranks = all.iter().skip(i).step_by(mine.len()).copied();
+        match of {
+            Of::Largest => ranks.fold(0.0, f64::max),
+            Of::Smallest => ranks.fold(f64::INFINITY, f64::min),
+            Of::Mean => ranks.sum::<f64>() / size,
+        }
+    };
     let mut at = 0;
-    let answer = numbers.iter().map(|(what, numbers)| {
-        let mut found: Vec<f64> = (at..at + numbers.len()).map(largest).collect();
-        at += numbers.len();
+    let answer = series.iter().map(|series| {
+        let end = at + series.numbers.len();
+        let mut found: Vec<f64> = (at..end).map(|i| of_all(series.of, i)).collect();
+        at = end;
         found.sort_by(f64::total_cmp);
-        (what.clone(), found[found.len() / 2])
+        (series.what.clone(), found[found.len() / 2])
     });
     Ok(Some((library().trim_end_matches('\0').to_owned(), answer.collect())))
 }
