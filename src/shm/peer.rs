@@ -24,7 +24,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::copy;
 use super::descriptor;
@@ -46,6 +46,8 @@ pub struct Peer {
     watch: Watch,
     /// When the process was last seen alive.
     seen: AtomicU64,
+    /// A probe has found that process_vm_readv reads its private memory.
+    pub(super) readable: AtomicBool,
     /// By which a component reads its private memory; there from the first successful probe on.
     pub(super) smsc: OnceLock<Endpoint>,
 }
@@ -66,7 +68,14 @@ impl Peer {
         if watch.is_dead() {
             return Err(Failure::new(format!("{} has died", owner(locator))));
         }
-        Ok(Peer { locator: locator.clone(), map, watch, seen: AtomicU64::new(0), smsc: OnceLock::new() })
+        Ok(Peer {
+            locator: locator.clone(),
+            map,
+            watch,
+            seen: AtomicU64::new(0),
+            readable: AtomicBool::new(false),
+            smsc: OnceLock::new(),
+        })
     }
 
     /// Whether its number is that of its process, and no other's: before an access to private memory by that
