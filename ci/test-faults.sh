@@ -406,7 +406,7 @@ done
 # The placement store of the node: its writer, and a reader, killed at their steps there. Before it begins,
 # when it has begun, at its first and its last stores, and when the store is there.
 export COLL_RUST_TEST_STORE_FROM=2
-for victim in "0 1" "0 2" "0 4" "0 20" "0 last" "5 0" "5 1" "5 2"; do
+for victim in "0 1" "0 2" "0 4" "0 20" "0 last" "5 1" "5 2" "5 3"; do
     read -r rank step <<<"$victim"
     name="rank $rank of 6 killed at step $step of the placement store"
     wanted "$name" || continue
@@ -418,7 +418,8 @@ for victim in "0 1" "0 2" "0 4" "0 20" "0 last" "5 0" "5 1" "5 2"; do
     fill=(-n 1 env "COLL_RUST_TEST_STORE_KILL=$step" "$scratch/hello")
     case $rank in
     0) fill+=(: -n 5 "$scratch/hello") ;;
-    *) fill=(-n 5 "$scratch/hello" : "${fill[@]}") ;;
+    # The reader waits until there is something to read.
+    *) fill=(-n 5 "$scratch/hello" : "${fill[@]:0:3}" COLL_RUST_TEST_STORE_PAUSE=0 "${fill[@]:3}") ;;
     esac
     timeout -k 5 60 "${mpirun[@]}" "${fill[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
     [ $code != 137 ] || code=9
