@@ -38,8 +38,8 @@
 //! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} →
 //! {[`pattern`], [`topo`]} → [`endpoint`], and {`ffi`, [`hier`], [`select`]} → [`shm`] → {[`sync`],
 //! [`endpoint`], [`version`]}; [`select`] sees the names of [ways](shm::policy) only. Beside them `ffi` →
-//! [`store`] → {[`topo`], [`sync`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the simulator copies
-//! memory); everything else forbids it, and everything but `ffi` is free of MPI.
+//! [`store`] → {[`topo`], [`sync`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the
+//! simulator copies memory); everything else forbids it, and everything but `ffi` is free of MPI.
 //!
 //! # Rules that keep it right
 //!

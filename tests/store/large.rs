@@ -5,7 +5,7 @@
 use super::random::{World, store};
 use coll_rust::endpoint::Rank;
 use coll_rust::store::placement;
-use coll_rust::topo::{Hardware, LevelSpec, Locality, Modules};
+use coll_rust::topo::{Hardware, Hierarchy, LevelSpec, Locality, Modules};
 use std::time::{Duration, Instant};
 
 /// 64 ranks a node, 32 nodes a switch, bound to cores.
@@ -39,7 +39,8 @@ fn large_jobs() {
         ];
         for (name, world) in placements {
             let local = world.local(world.hosts[0]);
-            let job = world.job(1, &local);
+            let cores = vec![None; local.len()];
+            let job = placement::Job { cores: &cores, ..world.job(1, &local) };
             let words = job.words().unwrap();
             let begun = Instant::now();
             let store = store(words, 64);
@@ -56,12 +57,19 @@ fn large_jobs() {
             assert_eq!(placement::groups(&mut reader, 1, local[0].0, &world.levels), Ok(world.groups(local[0].0)));
             let members: Vec<Rank> = (0..ranks).collect();
             let begun = Instant::now();
-            placement::placement(&mut reader, 1, &members, local[0].0 as usize).unwrap();
+            let placed = placement::placement(&mut reader, 1, &members, local[0].0 as usize).unwrap();
             let whole = begun.elapsed();
+            // What a communicator of the whole job does in the component.
+            let begun = Instant::now();
+            assert_eq!(placement::seats(&mut reader, 1, &members).unwrap().len(), members.len());
+            let seats = begun.elapsed();
+            let begun = Instant::now();
+            assert!(!Hierarchy::build(&placed, &world.levels, false).groups(None).is_empty());
+            let hierarchy = begun.elapsed();
             let bytes = (2 * words * 8) as f64 / f64::from(ranks);
             println!(
                 "{ranks} ranks, {name}: {bytes:.3} bytes a rank, both rooms; put in {put:?}; groups of the lowest rank of the node \
-                 in {:?}, of the highest in {:?}; placement of all in {whole:?}",
+                 in {:?}, of the highest in {:?}; placement of all in {whole:?}; seats of all in {seats:?}, hierarchy in {hierarchy:?}",
                 longest[0], longest[1]
             );
             assert!(longest.iter().all(|time| *time < limit), "{ranks} ranks, {name}: {longest:?}");

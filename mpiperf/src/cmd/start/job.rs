@@ -120,7 +120,8 @@ fn measure(args: &JobArgs) -> Result<()> {
 }
 
 /// Calls on communicators that have just been made, by dup and by split, and are freed again: the first, and
-/// the fourth (a library may make shared memory for those who call more often). Then what one takes of memory.
+/// the fourth (a library may make shared memory for those who call more often). Then what one takes of
+/// memory.
 fn fresh(world: &Comm, communicators: usize, buffers: &mut Buffers, numbers: &mut Vec<Series>) -> Result<()> {
     if communicators == 0 {
         return Ok(());
