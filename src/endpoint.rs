@@ -238,6 +238,48 @@ impl Stream for Span {
     }
 }
 
+/// Data of any kind: what takes these need not be compiled for each kind.
+impl Stream for &dyn Stream {
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn direct(&self) -> Option<Span> {
+        (**self).direct()
+    }
+
+    fn pack(&self, at: usize, to: Span) -> Result<()> {
+        (**self).pack(at, to)
+    }
+
+    fn unpack(&self, at: usize, from: Span) -> Result<()> {
+        (**self).unpack(at, from)
+    }
+}
+
+/// Blocks of any kind, likewise.
+impl Blocks for &dyn Blocks {
+    fn len(&self, member: usize) -> usize {
+        (**self).len(member)
+    }
+
+    fn each(&self) -> Option<usize> {
+        (**self).each()
+    }
+
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        (**self).direct(members)
+    }
+
+    fn pack(&self, member: usize, at: usize, to: Span) -> Result<()> {
+        (**self).pack(member, at, to)
+    }
+
+    fn unpack(&self, member: usize, at: usize, from: Span) -> Result<()> {
+        (**self).unpack(member, at, from)
+    }
+}
+
 /// The user's data of an operation that moves a block of bytes per member: each block is the packed stream of
 /// its own datatype. Where the blocks lie, in which order and with which gaps, is the implementation's
 /// business.

@@ -115,7 +115,7 @@ where
     let (inner, last) = below.split_at(led(below));
     let len = |rank| into.len(rank);
     let up = Walk::whole(job, parts, specs.trees, Way::Up, Some(&len));
-    up.lead(inner, into, own, |group| parts.ranks(group, &up.range)).await?;
+    up.lead(inner, into, own.map(|own| own as _), |group| parts.ranks(group, &up.range)).await?;
     match own {
         _ if !inner.is_empty() => {
             let members = Members::List(parts.own());

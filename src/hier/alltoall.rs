@@ -156,12 +156,12 @@ struct Ways<'j, 'a, E, F> {
 
 impl<'j, 'a, E: Endpoint, F: Choose> Ways<'j, 'a, E, F> {
     /// The way up of a row per rank; `known`: their lengths.
-    fn up(&self, known: Option<&'j Known<'j>>) -> Walk<'j, 'a, E, F> {
+    fn up(&self, known: Option<&'j Known<'j>>) -> Walk<'j, 'a, E> {
         Walk::whole(self.job, self.parts, self.choose, Way::Up, known)
     }
 
     /// The way down of a column per rank; `known`: their lengths.
-    fn down(&self, known: Option<&'j Known<'j>>) -> Walk<'j, 'a, E, F> {
+    fn down(&self, known: Option<&'j Known<'j>>) -> Walk<'j, 'a, E> {
         Walk::whole(self.job, self.parts, self.choose, Way::Down, known)
     }
 

@@ -47,6 +47,9 @@ pub trait Choose: Fn(&Facts) -> Tree + Sync {}
 
 impl<F: Fn(&Facts) -> Tree + Sync> Choose for F {}
 
+/// The same, whatever chooses them.
+pub(super) type Chooser<'c> = dyn Fn(&Facts) -> Tree + Sync + 'c;
+
 /// The lengths of blocks by rank.
 pub(super) type Known<'k> = dyn Fn(usize) -> usize + Sync + 'k;
 
@@ -81,7 +84,9 @@ pub(super) async fn rooted<E: Endpoint, S: Stream, B: Blocks>(
         let walk = Walk { job, parts, choose, way, lane, range, known, alone };
         let own = match role {
             Role::Root { all, own } => {
-                return walk.lead(job.groups, *all, *own, |group| parts.ranks(group, &walk.range)).await;
+                return walk
+                    .lead(job.groups, *all, own.map(|own| own as _), |group| parts.ranks(group, &walk.range))
+                    .await;
             }
             Role::Other { own } => *own,
         };
@@ -106,11 +111,15 @@ pub(super) async fn rooted<E: Endpoint, S: Stream, B: Blocks>(
     .await
 }
 
-/// The way of the blocks of some ranks.
-pub(super) struct Walk<'j, 'a, E, F> {
+/// The part of a process in a group.
+type Led<'r, 'd> = Role<'r, &'d dyn Stream, &'d dyn Blocks>;
+
+/// The way of the blocks of some ranks. What kinds of data these are is told at run time: compiled for each
+/// kind, it was a twelfth of the component's code.
+pub(super) struct Walk<'j, 'a, E> {
     pub job: &'j Job<'a, E>,
     pub parts: &'j Parts,
-    pub choose: &'j F,
+    pub choose: &'j Chooser<'j>,
     pub way: Way,
     pub lane: u8,
     pub range: Range<usize>,
@@ -121,34 +130,34 @@ pub(super) struct Walk<'j, 'a, E, F> {
     pub alone: bool,
 }
 
-impl<'j, 'a, E: Endpoint, F: Choose> Walk<'j, 'a, E, F> {
+impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
     /// That of all ranks at once, in the first lane.
     pub fn whole(
         job: &'j Job<'a, E>,
         parts: &'j Parts,
-        choose: &'j F,
+        choose: &'j impl Choose,
         way: Way,
         known: Option<&'j Known<'j>>,
-    ) -> Walk<'j, 'a, E, F> {
+    ) -> Walk<'j, 'a, E> {
         Walk { job, parts, choose, way, lane: 0, range: 0..job.ep.size() as usize, known, alone: true }
     }
 
     /// Collects, or hands out, along `groups`, which the caller leads, what `members` says: the blocks of
     /// each member of a group in `all`.
-    pub async fn lead<'m, S: Stream, B: Blocks>(
+    pub async fn lead<'m>(
         &self,
         groups: &'a [Group],
-        all: &B,
-        own: Option<&S>,
+        all: &dyn Blocks,
+        own: Option<&dyn Stream>,
         members: impl Fn(usize) -> Vec<&'m [usize]>,
     ) -> Result<()> {
         let mine = self.range.contains(&(self.job.ep.rank() as usize));
         for turn in 0..groups.len() {
             let i = if self.way == Way::Up { turn } else { groups.len() - 1 - turn };
             let members = members(i);
-            let grouped = Grouped { ep: self.job.ep, blocks: all, groups: &members };
+            let grouped: &dyn Blocks = &Grouped { ep: self.job.ep, blocks: &all, groups: &members };
             // Above the lowest group the own block is one of those in `all`.
-            let own = if i == 0 && mine { own } else { None };
+            let own = if i == 0 && mine { own.as_ref() } else { None };
             self.run(i, &groups[i], Role::Root { all: &grouped, own }).await?;
         }
         Ok(())
@@ -156,14 +165,13 @@ impl<'j, 'a, E: Endpoint, F: Choose> Walk<'j, 'a, E, F> {
 
     /// Hands `own`, the blocks below the caller, to the leader of the last of its groups, or takes them from
     /// there, if it does not lead that.
-    pub async fn follow<S: Stream>(&self, last: &'a [Group], own: &S) -> Result<()> {
+    pub async fn follow(&self, last: &'a [Group], own: &dyn Stream) -> Result<()> {
         let Some(group) = last.first() else { return Ok(()) };
-        let role: Role<'_, S, Packed<'_, E>> = Role::Other { own };
-        self.run(led(self.job.groups), group, role).await
+        self.run(led(self.job.groups), group, Role::Other { own: &own }).await
     }
 
     /// In group number `i` of the caller's.
-    async fn run<S: Stream, B: Blocks>(&self, i: usize, group: &'a Group, role: Role<'_, S, B>) -> Result<()> {
+    async fn run(&self, i: usize, group: &'a Group, role: Led<'_, '_>) -> Result<()> {
         if self.run_in_node(i, group, &role).await? {
             return Ok(());
         }
@@ -184,7 +192,7 @@ impl<'j, 'a, E: Endpoint, F: Choose> Walk<'j, 'a, E, F> {
     }
 
     /// The same through shared memory; false: the group has none.
-    async fn run_in_node<S: Stream, B: Blocks>(&self, i: usize, group: &Group, role: &Role<'_, S, B>) -> Result<bool> {
+    async fn run_in_node(&self, i: usize, group: &Group, role: &Led<'_, '_>) -> Result<bool> {
         let Some(node) = self.job.shared(group) else { return Ok(false) };
         let (unit, leader, way) = (node.unit(), group.leader, self.way);
         // Where not all know the lengths, only the leader and the member do.
