@@ -55,10 +55,17 @@ impl Along {
     }
 }
 
-/// The plans of one communicator.
+/// Where the processes of a communicator sit, and what has been made of that: for all communicators of the
+/// same processes.
+#[derive(Debug)]
+pub struct Hierarchies {
+    place: Placement,
+    made: Mutex<Made>,
+}
+
+/// The plans that a communicator has used.
 #[derive(Debug)]
 pub struct Plans {
-    made: Mutex<Made>,
     /// For each operation, way along the levels, and order, the plan used last.
     last: [Memo<Option<Rank>, Arc<Plan>>; 2 * Along::COUNT * Operation::COUNT],
 }
@@ -71,7 +78,7 @@ struct Made {
 
 impl Default for Plans {
     fn default() -> Plans {
-        Plans { made: Mutex::default(), last: std::array::from_fn(|_| Memo::default()) }
+        Plans { last: std::array::from_fn(|_| Memo::default()) }
     }
 }
 
@@ -80,7 +87,7 @@ impl Plans {
     /// `ordered`: groups of consecutive ranks only.
     pub fn last(
         &self,
-        place: &Placement,
+        hierarchies: &Hierarchies,
         operation: Operation,
         levels: &LevelSpec,
         along: Along,
@@ -89,7 +96,7 @@ impl Plans {
     ) -> Arc<Plan> {
         let number = (operation as usize * Along::COUNT + along as usize) * 2 + usize::from(ordered);
         let found = self.last[number].answer(root, || {
-            let find = |levels: &LevelSpec| Ok(self.find(place, levels, ordered, root));
+            let find = |levels: &LevelSpec| Ok(hierarchies.find(levels, ordered, root));
             match along {
                 Along::All => find(levels),
                 Along::FromNodeUp => find(&levels.from_node_up()),
@@ -98,15 +105,27 @@ impl Plans {
         });
         found.unwrap_or_else(|never: std::convert::Infallible| match never {})
     }
+}
+
+impl Hierarchies {
+    /// Of processes that sit so.
+    pub fn new(place: Placement) -> Hierarchies {
+        Hierarchies { place, made: Mutex::default() }
+    }
+
+    /// Where they sit.
+    pub fn place(&self) -> &Placement {
+        &self.place
+    }
 
     /// The plan in the hierarchy of these levels.
-    pub fn find(&self, place: &Placement, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> Arc<Plan> {
+    pub fn find(&self, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> Arc<Plan> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let known = made.hierarchies.iter().find(|(l, o, _)| l == levels && *o == ordered);
         let hierarchy = match known {
             Some((_, _, hierarchy)) => hierarchy.clone(),
             None => {
-                let hierarchy = Arc::new(Hierarchy::build(place, levels, ordered));
+                let hierarchy = Arc::new(Hierarchy::build(&self.place, levels, ordered));
                 made.hierarchies.push((levels.clone(), ordered, hierarchy.clone()));
                 hierarchy
             }
@@ -147,7 +166,9 @@ mod tests {
         let ways = [Along::All, Along::FromNodeUp, Along::Node];
         for levels in ["auto", "none", "socket,node"].map(|text| LevelSpec::parse(text).unwrap()) {
             let (place, plans) = (place(5), Plans::default());
-            let ask = |operation, along, ordered, root| plans.last(&place, operation, &levels, along, ordered, root);
+            let hierarchies = Hierarchies::new(place.clone());
+            let ask =
+                |operation, along, ordered, root| plans.last(&hierarchies, operation, &levels, along, ordered, root);
             let mut groups = Vec::new();
             for operation in [Operation::Gather, Operation::Scatter] {
                 for (along, ordered, root) in ways.into_iter().flat_map(|along| {
@@ -181,14 +202,15 @@ mod tests {
         let local = vec![(0, Locality::default()), (1, Locality::default())];
         let place = Placement::new(0, hosts, Vec::new(), local, Hardware::default());
         let (plans, levels) = (Plans::default(), LevelSpec::Auto);
+        let hierarchies = Hierarchies::new(place.clone());
         for round in 0..2 {
             for root in (0..200).map(Some) {
-                let ask = || plans.last(&place, Operation::Bcast, &levels, Along::All, false, root);
+                let ask = || plans.last(&hierarchies, Operation::Bcast, &levels, Along::All, false, root);
                 let plan = ask();
                 assert_eq!(plan.groups, Hierarchy::build(&place, &levels, false).groups(root), "round {round}");
                 assert!(Arc::ptr_eq(&plan, &ask()));
             }
         }
-        assert_eq!(plans.made.lock().unwrap().plans.len(), KEPT);
+        assert_eq!(hierarchies.made.lock().unwrap().plans.len(), KEPT);
     }
 }

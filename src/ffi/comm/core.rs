@@ -1,16 +1,16 @@
 //! What a communicator is, by itself: its processes, where they sit, and what follows from that.
 
 use crate::endpoint::Rank;
-use crate::ffi::base::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};
+use crate::ffi::base::glue::{self, cr_proc, ompi_communicator_t};
 use crate::ffi::base::kind::Kind;
-use crate::ffi::base::{messages, name};
+use crate::ffi::base::name;
 use crate::ffi::comm::identity::Identities;
-use crate::ffi::process::{network, placement, startup};
+use crate::ffi::comm::members::Members;
+use crate::ffi::process::placement;
 use crate::hier::plans::{Along, Plan, Plans};
 use crate::params::Config;
 use crate::select::{Decision, Given, Memo, Sharing, Whole};
 use crate::topo::{LevelSpec, Placement};
-use std::fmt::Display;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +24,7 @@ pub struct Core {
     config: &'static Config,
     handle: *mut ompi_communicator_t,
     ranks: OnceLock<Box<[Rank]>>,
-    place: OnceLock<Result<Placement, i32>>,
+    members: OnceLock<Result<Arc<Members>, i32>>,
     plans: Plans,
     /// By operation, the decision that was made last.
     decisions: [Memo<Given, Decision>; Kind::COUNT],
@@ -49,7 +49,7 @@ impl Core {
             config,
             handle,
             ranks: OnceLock::new(),
-            place: OnceLock::new(),
+            members: OnceLock::new(),
             plans: Plans::default(),
             decisions: std::array::from_fn(|_| Memo::default()),
             sharing: OnceLock::new(),
@@ -133,17 +133,22 @@ impl Core {
     /// The groups for an operation. `ordered`: groups of consecutive ranks only.
     #[inline]
     pub fn plan(&self, kind: Kind, along: Along, ordered: bool, root: Option<Rank>) -> Result<Arc<Plan>, i32> {
-        Ok(self.plans.last(self.place()?, kind, self.levels(kind), along, ordered, root))
+        Ok(self.plans.last(self.members()?.hierarchies(), kind, self.levels(kind), along, ordered, root))
     }
 
     /// The groups in the hierarchy of these levels.
     pub fn plan_for(&self, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> Result<Arc<Plan>, i32> {
-        Ok(self.plans.find(self.place()?, levels, ordered, root))
+        Ok(self.members()?.hierarchies().find(levels, ordered, root))
     }
 
     /// Where everybody sits; looked up at the first need.
     pub fn place(&self) -> Result<&Placement, i32> {
-        self.place.get_or_init(|| self.find_place()).as_ref().map_err(|&code| code)
+        Ok(self.members()?.hierarchies().place())
+    }
+
+    fn members(&self) -> Result<&Members, i32> {
+        let find = || Members::of(self.handle, self.rank, self.names()?);
+        self.members.get_or_init(find).as_deref().map_err(|&code| code)
     }
 
     /// Whether processes of several jobs are in it.
@@ -177,35 +182,6 @@ impl Core {
             })
             .collect()
     }
-
-    /// Looks up where everybody sits. Every process finds the same partition into nodes and switches.
-    fn find_place(&self) -> Result<Placement, i32> {
-        let names = self.names()?;
-        let own = name::own_name();
-        startup::check_members(self.handle, &names);
-        if names.iter().any(|n| n.job != own.job) {
-            startup::compare_jobs(&names)?;
-        }
-        let places = placement::places(&names).map_err(refused)?;
-        let (hosts, nodes) = placement::nodes(&places);
-        let network = network::of(&names, &hosts, &nodes).map_err(refused)?;
-        network::warn(&names, &nodes, network.as_deref());
-        let uppers = network.map_or_else(Vec::new, |network| network.uppers(&nodes));
-        let me = self.rank as usize;
-        let here = || (0..self.size).zip(&places).filter(|(rank, _)| hosts[*rank as usize] == hosts[me]);
-        let local: Vec<_> = here().map(|(rank, place)| (rank, place.locality)).collect();
-        let first = local.first().map_or(self.rank, |(rank, _)| *rank);
-        let around: Vec<_> = here().map(|(_, place)| *place).collect();
-        let hardware = placement::hardware(&names[first as usize], &around)
-            .map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code })?;
-        Ok(Placement::new(self.rank, hosts, uppers, local, hardware))
-    }
-}
-
-/// Says why there is no answer; the error for it.
-fn refused(why: impl Display) -> i32 {
-    messages::print(&format!("coll/rust: {why}"));
-    CR_ERR_OTHER as i32
 }
 
 /// Counts a call; true for every `limit`-th.

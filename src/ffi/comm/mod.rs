@@ -6,6 +6,8 @@
 //!
 //! * *core*: what a communicator is by itself ([`core::Core`]); *state*: that, and what its operations have
 //!   made so far ([`state::Comm`]).
+//! * *members*: its processes, in the order of its ranks, and where they sit; communicators of the same ones
+//!   share that.
 //! * *team*: its processes on the caller's node, with shared memory; made by a *handshake*.
 //! * *slot*: which of the team's streams an operation uses.
 //! * *identity*: the tags of an operation; a *series* of them is given out in the same order on all ranks.
@@ -15,6 +17,7 @@ pub mod agreement;
 pub mod core;
 pub mod host;
 pub mod identity;
+pub mod members;
 pub mod slot;
 pub mod state;
 pub mod team;
