@@ -238,8 +238,10 @@ struct Made {
 
 /// Whether this process yields when idle.
 fn yields_here() -> bool {
+    // Found by its name, which takes longer than a message: once, after MPI_Init has settled it.
+    static YIELDS: OnceLock<bool> = OnceLock::new();
     // SAFETY: reads a parameter of Open MPI's.
-    unsafe { glue::cr_yields() != 0 }
+    *YIELDS.get_or_init(|| unsafe { glue::cr_yields() != 0 })
 }
 
 /// Whether its progress then gives the core away whether one likes it or not.
