@@ -104,9 +104,12 @@ fn member(team: &Team, cores: usize) {
     for bytes in [8, 56, 64, 512, 4096, 16384, 65536, 262_144, 1 << 20, 4 << 20] {
         let calls = (2_000_000 / (bytes + 200)).clamp(8, 10_000);
         let (mut input, mut output) = (vec![1.0_f64; bytes / 8], vec![0.0_f64; bytes / 8]);
-        let data = Bytes(Span::new(input.as_mut_ptr().cast(), bytes, 1));
-        let (from, to) =
-            (Span::new(input.as_mut_ptr().cast(), bytes / 8, 8), Span::new(output.as_mut_ptr().cast(), bytes / 8, 8));
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        let data = Bytes(unsafe { Span::new(input.as_mut_ptr().cast(), bytes, 1) });
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        let (from, to) = (unsafe { Span::new(input.as_mut_ptr().cast(), bytes / 8, 8) }, unsafe {
+            Span::new(output.as_mut_ptr().cast(), bytes / 8, 8)
+        });
         let bcast = || block_on(team, op::bcast::bcast(turn(), 0, &data, usize::MAX)).expect("bcast");
         say("bcast (runs ahead)", bytes, time(team, calls, bcast));
         let both = || {

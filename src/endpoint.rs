@@ -17,8 +17,7 @@ pub type Rank = u32;
 /// A raw run of `len` units at `ptr`, `extent` bytes from one unit to the next.
 ///
 /// Not a slice: a peer or a posted receive may write the memory, and units may have gaps. Copying a `Span`
-/// copies no data. Who makes one promises that the units stay valid memory until the operation's endpoint is
-/// gone.
+/// copies no data.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     ptr: *mut u8,
@@ -34,7 +33,11 @@ unsafe impl Sync for Span {}
 
 impl Span {
     /// `len` units at `ptr`, `extent` bytes apart. `ptr` may be anything when `len` is 0.
-    pub const fn new(ptr: *mut u8, len: usize, extent: isize) -> Span {
+    ///
+    /// # Safety
+    /// The units are valid memory until whoever gets the span is done: an [`Endpoint`], until the operation's
+    /// is gone. What is said there about who may read and write it is kept.
+    pub const unsafe fn new(ptr: *mut u8, len: usize, extent: isize) -> Span {
         Span { ptr, len, extent }
     }
 
@@ -182,6 +185,16 @@ pub trait Endpoint: Sync {
     fn reduce(&self, left: Span, right: Span);
     /// Copies all units of `from` over those of `to`; the spans do not overlap.
     fn copy(&self, from: Span, to: Span);
+    /// Copies bytes over all units of `to`, which are bytes and as many.
+    fn write(&self, bytes: &[u8], to: Span) {
+        // SAFETY: they are copied before this returns, and only read.
+        self.copy(unsafe { Span::new(bytes.as_ptr().cast_mut(), bytes.len(), 1) }, to);
+    }
+    /// Copies all units of `from`, which are bytes, over as many bytes.
+    fn read(&self, from: Span, bytes: &mut [u8]) {
+        // SAFETY: as above; they are only written.
+        self.copy(from, unsafe { Span::new(bytes.as_mut_ptr(), bytes.len(), 1) });
+    }
     /// Units of the operation's result are final, which is said once of each, if at all: their owner may have
     /// something to do with them.
     fn made(&self, data: Span) {

@@ -248,7 +248,8 @@ pub unsafe fn pack<S: Stream + ?Sized>(data: &S, at: usize, len: usize, to: *mut
         }
         None => {
             will_write(to, len);
-            data.pack(at, Span::new(to, len, 1))
+            // SAFETY: by the caller's promise, and the stream only writes there now.
+            data.pack(at, unsafe { Span::new(to, len, 1) })
         }
     }
 }
@@ -293,7 +294,8 @@ pub unsafe fn unpack<S: Stream + ?Sized>(data: &S, at: usize, len: usize, from: 
         }
         None => {
             will_read(from, len);
-            data.unpack(at, Span::new(from.cast_mut(), len, 1))
+            // SAFETY: by the caller's promise, and the stream only reads there now.
+            data.unpack(at, unsafe { Span::new(from.cast_mut(), len, 1) })
         }
     }
 }

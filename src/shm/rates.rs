@@ -198,7 +198,8 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
         // Pages that nobody has touched are not what is to be measured: each set once.
         for _ in 0..team.config().sets {
             let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
-            op::bcast::bcast_by(turn, 0, &Span::new(room, SIZES[2], 1), usize::MAX, false).await?;
+            // SAFETY: memory of so many bytes, which outlives the operation.
+            op::bcast::bcast_by(turn, 0, &unsafe { Span::new(room, SIZES[2], 1) }, usize::MAX, false).await?;
         }
     }
     for (i, size) in SIZES.into_iter().enumerate() {
@@ -213,7 +214,8 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
                     // SAFETY: it holds so much, and nobody else uses it.
                     unsafe { room.write_bytes((3 * round + way) as u8, size) };
                 }
-                let data = Span::new(room, size, 1);
+                // SAFETY: as above.
+                let data = unsafe { Span::new(room, size, 1) };
                 let met = meet(team).await?;
                 let start = Instant::now();
                 let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
@@ -237,7 +239,8 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
     let [queue, cached, fetch, divided, copy] = best;
     let mut bytes = Rates { queue, cached, fetch, divided, copy }.encode();
     let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
-    op::bcast::bcast(turn, 0, &Span::new(bytes.as_mut_ptr(), RATES_BYTES, 1), usize::MAX).await?;
+    // SAFETY: an array of so many bytes, which outlives the operation.
+    op::bcast::bcast(turn, 0, &unsafe { Span::new(bytes.as_mut_ptr(), RATES_BYTES, 1) }, usize::MAX).await?;
     Ok(Rates::decode(&bytes))
 }
 

@@ -204,7 +204,8 @@ impl UnitBuffer {
 
     /// All units.
     pub fn span(&self) -> Span {
-        Span::new(self.memory.at(self.origin), self.units, self.unit.extent)
+        // SAFETY: it is this memory, and the simulator checks every access.
+        unsafe { Span::new(self.memory.at(self.origin), self.units, self.unit.extent) }
     }
 
     /// The data of all units, without gaps.

@@ -85,7 +85,8 @@ async fn rooted<'a>(gathers: bool, job: &Job<'a, Half<'a>>) -> Result<()> {
 
 async fn perform<'a>(kind: usize, job: &Job<'a, Half<'a>>) -> Result<()> {
     let mut room = vec![1_u8; 2 * UNITS];
-    let span = Span::new(room.as_mut_ptr(), UNITS, 2);
+    // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+    let span = unsafe { Span::new(room.as_mut_ptr(), UNITS, 2) };
     let specs = Specs { allreduce: &Spec::AUTO, reduce: &Spec::AUTO, bcast: &Spec::AUTO };
     match kind {
         0 => barrier(job, &Spec::AUTO).await,

@@ -262,7 +262,8 @@ impl Combine for Xor {
 fn reduce(team: &Team, root: Option<usize>, count: usize) -> Result<()> {
     let mut input = vec![1_u64 << team.me(); count];
     let mut output = vec![0_u64; count];
-    let span = |data: &mut Vec<u64>| Span::new(data.as_mut_ptr().cast(), count, 8);
+    // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+    let span = |data: &mut Vec<u64>| unsafe { Span::new(data.as_mut_ptr().cast(), count, 8) };
     let (from, to) = (span(&mut input), span(&mut output));
     block_on(team, async {
         let turn = team.open(0, 0, count > 7).await?.expect("memory");

@@ -48,7 +48,11 @@ fn secret_at(at: *mut u8, bytes: usize) -> io::Result<Span> {
         libc::close(fd);
         start
     };
-    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Span::new(start.cast(), bytes, 1)) }
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: mapped for good, and so long.
+    Ok(unsafe { Span::new(start.cast(), bytes, 1) })
 }
 
 fn holds(part: Span, contents: &[u8]) -> bool {
@@ -67,16 +71,19 @@ pub fn divided(job: &mut Job) {
     // Others' memory is ordinary, and they write to each other.
     let into = match me {
         1 => secret(size * LEN).unwrap(),
-        _ => Span::new(vec![byte(99, me); size * LEN].leak().as_mut_ptr(), size * LEN, 1),
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        _ => unsafe { Span::new(vec![byte(99, me); size * LEN].leak().as_mut_ptr(), size * LEN, 1) },
     };
     for root in 0..size {
         let mut data = row(root, 7, LEN);
-        let data = if me == root { Span::new(data.as_mut_ptr(), LEN, 1) } else { into.slice(0..LEN) };
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        let data = if me == root { unsafe { Span::new(data.as_mut_ptr(), LEN, 1) } } else { into.slice(0..LEN) };
         drive(op::bcast::bcast(turn(&team), root, &Row(data), 1));
         assert!(holds(data, &row(root, 7, LEN)), "bcast");
 
         let (mut mine, mut all) = (row(me, root, LEN), Vec::new());
-        let own = Row(Span::new(mine.as_mut_ptr(), LEN, 1));
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        let own = Row(unsafe { Span::new(mine.as_mut_ptr(), LEN, 1) });
         (0..size).for_each(|to| all.extend(row(root, to, LEN)));
         if me == root {
             let rows = Rows { start: into.ptr(), each: LEN };
@@ -115,7 +122,8 @@ fn ordinary(contents: &[u8]) -> Mapped {
     // SAFETY: a new mapping.
     let start = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     assert_ne!(start, libc::MAP_FAILED);
-    Mapped(Span::new(start.cast(), bytes, 1))
+    // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+    Mapped(unsafe { Span::new(start.cast(), bytes, 1) })
 }
 
 /// A room of which pages `dark` are secret, as far as it has them; the last of them at least.

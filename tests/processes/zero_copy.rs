@@ -46,7 +46,8 @@ impl Blocks for Rows {
 
     fn direct(&self, members: std::ops::Range<usize>) -> Option<Span> {
         let start = self.start.wrapping_add(members.start * self.each);
-        Some(Span::new(start, members.len() * self.each, 1))
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        Some(unsafe { Span::new(start, members.len() * self.each, 1) })
     }
 
     fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
@@ -135,7 +136,8 @@ impl Room {
     /// On the heap.
     pub fn heap(contents: &[u8]) -> Room {
         let mut keep = contents.to_vec();
-        Room::new(Span::new(keep.as_mut_ptr(), keep.len(), 1), keep)
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        Room::new(unsafe { Span::new(keep.as_mut_ptr(), keep.len(), 1) }, keep)
     }
 
     /// Whether these are its first bytes.

@@ -100,7 +100,8 @@ struct Seen {
 impl Late {
     /// The operand at `from` goes away, unless it is to be there `at_once`.
     pub fn new(op: Affine, from: Span, to: Span, each: usize, at_once: bool) -> Late {
-        let (from, to) = (from.bytes(), Span::new(to.ptr(), to.bytes().len(), 1));
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        let (from, to) = (from.bytes(), unsafe { Span::new(to.ptr(), to.bytes().len(), 1) });
         let mut operand = vec![0; from.len()];
         // SAFETY: the span holds so many bytes, which nobody else uses yet.
         unsafe {
@@ -181,9 +182,16 @@ impl Combine for Floats {
     }
 }
 
+/// A buffer as bytes.
+pub fn span(room: &mut [u8]) -> Span {
+    // SAFETY: the tests keep their buffers until the operations on them are over.
+    unsafe { Span::new(room.as_mut_ptr(), room.len(), 1) }
+}
+
 /// The elements of a vector.
 pub fn elements(data: &mut Vec<u8>, size: usize) -> Span {
-    Span::new(data.as_mut_ptr(), data.len() / size, size as isize)
+    // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+    unsafe { Span::new(data.as_mut_ptr(), data.len() / size, size as isize) }
 }
 
 /// Settings that depend on the seed: tiny fragments, so that there are many rounds, or at times longer ones,

@@ -22,7 +22,8 @@ fn begun(slot: usize) -> World {
 fn the_root_of_a_broadcast_copies_a_half() {
     let world = begun(BLOCKING);
     let mut rooms = [vec![7_u8; 4096], vec![0_u8; 4096]];
-    let [all, into] = rooms.each_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
+    // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+    let [all, into] = rooms.each_mut().map(|room| unsafe { Span::new(room.as_mut_ptr(), room.len(), 1) });
     let mut works =
         world.teams.iter().zip([all, into]).map(|(team, data)| {
             Box::pin(async move { bcast(team.turn(BLOCKING, 0, true).unwrap(), 0, &data, 1).await })
@@ -53,7 +54,8 @@ fn who_receives_a_nonblocking_broadcast_needs_nobody() {
     const OTHER: usize = BLOCKING + 1;
     let world = begun(OTHER);
     let mut rooms = [vec![7_u8; 4096], vec![0_u8; 4096]];
-    let [all, into] = rooms.each_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
+    // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+    let [all, into] = rooms.each_mut().map(|room| unsafe { Span::new(room.as_mut_ptr(), room.len(), 1) });
     let mut works = world
         .teams
         .iter()

@@ -1,15 +1,15 @@
 //! What goes wrong for one member must not make the others hang, or decide differently.
 
+use super::data::span;
 use super::operations::{Call, Kind, run};
 use super::world::{Work, World};
 use coll_rust::endpoint::{Blocks, Error, Result, Span, Stream};
 use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::op::allgather::allgather;
 use coll_rust::shm::op::alltoall::{alltoall, alltoall_now};
-use coll_rust::shm::op::barrier::barrier;
 use coll_rust::shm::op::bcast::{bcast, bcast_now};
-use coll_rust::shm::op::gather::receive_now;
 use coll_rust::shm::op::neighbor::{self, Edges};
+use coll_rust::shm::op::{barrier::barrier, gather::receive_now};
 use coll_rust::shm::op::{gather, scatter};
 use coll_rust::shm::team::Config;
 use coll_rust::shm::turn::Turn;
@@ -169,7 +169,7 @@ fn who_fails_waits_until_nobody_reads_its_memory() {
     for gathers in [false, true] {
         let world = World::new(3, Config::default());
         let mut rooms: Vec<_> = (0..6).map(|_| vec![0_u8; 3 * 4096]).collect();
-        let spans: Vec<_> = rooms.iter_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1)).collect();
+        let spans: Vec<_> = rooms.iter_mut().map(|room| span(room)).collect();
         let mut works = world.teams.iter().map(|team| {
             let (me, spans) = (team.me(), &spans);
             Box::pin(async move {
@@ -217,7 +217,7 @@ fn nobody_writes_to_who_has_given_up() {
         drive(&world, begin.collect());
         drop(world.teams[2].turn(0, 0, true).unwrap());
         let mut rooms: Vec<_> = (0..2).map(|i| vec![i as u8 + 1; 3 * 4096]).collect();
-        let spans: Vec<_> = rooms.iter_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1)).collect();
+        let spans: Vec<_> = rooms.iter_mut().map(|room| span(room)).collect();
         let mut works: Vec<_> = world.teams[..2]
             .iter()
             .map(|team| {
@@ -266,7 +266,7 @@ fn neighbours_wait_for_neighbours_only() {
         });
         drive(&world, begin.collect());
         let mut rooms: Vec<_> = (0..6).map(|i| vec![i as u8; 4096]).collect();
-        let spans: Vec<_> = rooms.iter_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1)).collect();
+        let spans: Vec<_> = rooms.iter_mut().map(|room| span(room)).collect();
         let mut works: Vec<_> = world.teams[..3]
             .iter()
             .map(|team| {
@@ -360,7 +360,7 @@ fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()>
     let (me, size) = (turn.me(), turn.size());
     let turn = turn.waiting(Blocking::<_, 0, false>(end));
     let mut room = vec![7_u8; size * 4096];
-    let room = Span::new(room.as_mut_ptr(), room.len(), 1);
+    let room = span(&mut room);
     let data = Some4k((!fails).then_some(room));
     let blocks = AllBut(room, if fails { 1 - me } else { size });
     let short = "blocks of 4 KiB between two are short";

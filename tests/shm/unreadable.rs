@@ -161,7 +161,9 @@ fn nobody_waits_for_an_answer_that_never_comes() {
     for (gone, dies) in [(0, true), (0, false), (1, true), (1, false)] {
         let (world, refused) = world(3, Config { divided_min: u32::MAX, ..Config::default() }, Dark::All);
         let mut rooms = vec![vec![1_u8; 5000]; 3];
-        let spans: Vec<Span> = rooms.iter_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1)).collect();
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        let spans: Vec<Span> =
+            rooms.iter_mut().map(|room| unsafe { Span::new(room.as_mut_ptr(), room.len(), 1) }).collect();
         let mut works: Vec<Option<Work<'_>>> = world
             .teams
             .iter()
@@ -207,7 +209,8 @@ fn nobody_waits_for_an_answer_that_never_comes() {
 fn nobody_gets_more_than_there_is() {
     let (world, _) = world(2, Config { divided_min: u32::MAX, ..Config::default() }, Dark::All);
     let mut rooms = [vec![1_u8; 8192], vec![2_u8; 8192]];
-    let spans = rooms.each_mut().map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
+    // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+    let spans = rooms.each_mut().map(|room| unsafe { Span::new(room.as_mut_ptr(), room.len(), 1) });
     let works = world.teams.iter().zip(spans).map(|(team, room)| {
         Box::pin(async move {
             let data = room.slice(0..if team.me() == 0 { 5000 } else { 8192 });

@@ -1,5 +1,6 @@
 //! Divided operations where not all memory can be written to, or not so much of it.
 
+use super::data::span;
 use super::threads::block_on;
 use super::world::{Access, Work, World};
 use coll_rust::endpoint::{Blocks, Error, Result, Span, Stream};
@@ -65,10 +66,6 @@ fn byte(of: usize, to: usize, at: usize) -> u8 {
 
 async fn meet(team: &Team) {
     barrier(team.open(0, 0, true).await.unwrap().unwrap()).await.unwrap();
-}
-
-fn span(room: &mut [u8]) -> Span {
-    Span::new(room.as_mut_ptr(), room.len(), 1)
 }
 
 const MEMBERS: usize = 3;

@@ -9,9 +9,9 @@ const WIDTH: usize = size_of::<u64>();
 
 /// The bytes of `numbers`, in a buffer of the endpoint: a message to be sent.
 pub fn numbers<'a, E: Endpoint>(ep: &'a E, numbers: impl IntoIterator<Item = usize>) -> Result<E::Temp<'a>> {
-    let mut bytes: SmallVec<[u8; 64]> = numbers.into_iter().flat_map(|n| (n as u64).to_le_bytes()).collect();
+    let bytes: SmallVec<[u8; 64]> = numbers.into_iter().flat_map(|n| (n as u64).to_le_bytes()).collect();
     let temp = ep.temp(bytes.len())?;
-    ep.copy(Span::new(bytes.as_mut_ptr(), bytes.len(), 1), temp.span());
+    ep.write(&bytes, temp.span());
     Ok(temp)
 }
 
@@ -36,7 +36,7 @@ impl<E: Endpoint> Announced<'_, E> {
     pub fn get(&self) -> SmallVec<[usize; 8]> {
         let span = self.temp.span();
         let mut bytes: SmallVec<[u8; 64]> = SmallVec::from_elem(0, span.len());
-        self.ep.copy(span, Span::new(bytes.as_mut_ptr(), bytes.len(), 1));
+        self.ep.read(span, &mut bytes);
         let number = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])) as usize;
         bytes.chunks_exact(WIDTH).map(number).collect()
     }

@@ -2,7 +2,7 @@
 
 use crate::algo::data::{announced, numbers};
 use crate::algo::join;
-use crate::endpoint::{Endpoint, Rank, Result, Span, Tag, TempBuffer};
+use crate::endpoint::{Endpoint, Rank, Result, Tag, TempBuffer};
 use crate::pattern::neighborhood::{Edge, Neighbors};
 
 /// Whether all ranks hang together by edges, in whichever direction; the same on all ranks that do. Ranks
@@ -23,7 +23,7 @@ pub async fn connected<E: Endpoint>(ep: &E, tag: Tag, peers: &[Rank]) -> Result<
             break;
         }
         let mine = ep.temp(known.len())?;
-        ep.copy(Span::new(known.as_mut_ptr(), known.len(), 1), mine.span());
+        ep.write(&known, mine.span());
         let theirs: Vec<_> = open.iter().map(|_| ep.temp(known.len())).collect::<Result<_>>()?;
         let receives: Vec<_> = open.iter().zip(&theirs).map(|(&peer, temp)| ep.recv(peer, tag, temp.span())).collect();
         let sends: Vec<_> = peers.iter().filter(|_| !told).map(|&peer| ep.send(peer, tag, mine.span())).collect();
@@ -33,7 +33,7 @@ pub async fn connected<E: Endpoint>(ep: &E, tag: Tag, peers: &[Rank]) -> Result<
         let mut theirs = theirs.iter();
         open.retain(|_| {
             let Some(temp) = theirs.next() else { return false };
-            ep.copy(temp.span(), Span::new(heard.as_mut_ptr(), heard.len(), 1));
+            ep.read(temp.span(), &mut heard);
             known.iter_mut().zip(&heard).for_each(|(known, heard)| *known |= heard);
             !is_all(&heard)
         });

@@ -9,14 +9,14 @@ use crate::ffi::comm::state::Comm;
 use crate::ffi::process::counters;
 
 /// A call; `Err`: what it is answered with.
-type Accepted = std::result::Result<Call, i32>;
+type Accepted<'a> = std::result::Result<Call<'a>, i32>;
 
 /// Takes a call over from the shim; `Err` where it is refused, or passed to the component below.
 ///
 /// # Safety
 /// As for [`Call::new`].
 #[inline(always)]
-pub unsafe fn accept(comm: &Comm, call: &cr_call, device: Device, mode: Mode) -> Accepted {
+pub unsafe fn accept<'a>(comm: &Comm, call: &'a cr_call, device: Device, mode: Mode) -> Accepted<'a> {
     // SAFETY: by the caller's promise.
     if let Some(kind) = unsafe { goes_below(comm, call, mode) }? {
         counters::passed(kind, mode);

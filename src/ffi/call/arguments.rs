@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A collective call with what was found out about its arguments.
 #[derive(Clone)]
-pub struct Call {
+pub struct Call<'a> {
     pub kind: Kind,
     pub root: Rank,
     pub is_root: bool,
@@ -26,9 +26,9 @@ pub struct Call {
     ranks: usize,
     /// What this rank sends. `None` where the operation ignores it, and in place: then the data are in
     /// `receive` (Scatter, Scatterv: in `send`).
-    pub send: Option<Side>,
+    pub send: Option<Side<'a>>,
     /// What this rank receives, and Bcast's buffer. `None` where the operation ignores it.
-    pub receive: Option<Side>,
+    pub receive: Option<Side<'a>>,
     /// Null where nothing is reduced.
     pub op: *mut ompi_op_t,
     pub intrinsic: bool,
@@ -46,18 +46,19 @@ pub struct Call {
 }
 
 // SAFETY: the addresses of Open MPI's objects; the rest is Send by itself.
-unsafe impl Send for Call {}
+unsafe impl Send for Call<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for Call {}
+unsafe impl Sync for Call<'_> {}
 
-impl Call {
+impl<'a> Call<'a> {
     /// Takes over a call from the shim. The user's arrays are borrowed: see [`own`](Call::own).
     ///
     /// # Safety
-    /// The significant handles in `call` are live, and stay so until the operation is over; its arrays are
-    /// the user's.
+    /// The significant handles in `call` are live, and stay so until the operation is over, as do its
+    /// buffers, which hold what it says; its arrays have an element for each block, and last as long as
+    /// `call`.
     #[inline(always)] // moved to its place once, and not from hand to hand
-    pub unsafe fn new(comm: &Comm, call: &cr_call) -> Result<Call, i32> {
+    pub unsafe fn new(comm: &Comm, call: &'a cr_call) -> Result<Call<'a>, i32> {
         let kind = Kind::from_number(call.kind).ok_or(CR_ERR_INTERN as i32)?;
         let root = Rank::try_from(call.root).map_err(|_| CR_ERR_ARG as i32)?;
         let is_root = root == comm.rank();
@@ -97,12 +98,12 @@ impl Call {
     }
 
     /// Copies the user's arrays: the call may end before the operation does.
-    pub fn own(&mut self) {
-        self.send.iter_mut().chain(&mut self.receive).for_each(Side::own);
+    pub fn own(self) -> Call<'static> {
+        Call { send: self.send.map(Side::own), receive: self.receive.map(Side::own), ..self }
     }
 
     /// The side that describes the operation's data best: the receive side, if there is one.
-    fn side(&self) -> Option<&Side> {
+    fn side(&self) -> Option<&Side<'a>> {
         self.receive.as_ref().or(self.send.as_ref())
     }
 
@@ -118,7 +119,8 @@ impl Call {
 
     /// The elements of a side.
     pub fn elements(&self, side: &Side) -> Span {
-        Span::new(side.buffer.cast(), self.count(), self.units().info.extent)
+        // SAFETY: the user's buffer holds what the call says until the operation is over: see `Call::new`.
+        unsafe { Span::new(side.buffer.cast(), self.count(), self.units().info.extent) }
     }
 
     /// Elements of the result of Reduce_scatter and Reduce_scatter_block that go to a rank.
@@ -139,7 +141,8 @@ impl Call {
             _ => self.count(),
         };
         let side = self.send.as_ref().or(self.receive.as_ref());
-        side.map_or(Span::empty(), |side| Span::new(side.buffer.cast(), count, self.units().info.extent))
+        // SAFETY: the user's buffer holds what the call says until the operation is over: see `Call::new`.
+        side.map_or(Span::empty(), |side| unsafe { Span::new(side.buffer.cast(), count, self.units().info.extent) })
     }
 
     /// The elements of the result of an operation that combines and whose result goes to every rank, or its
@@ -150,7 +153,8 @@ impl Call {
             _ => self.count(),
         };
         let buffer = self.receive.as_ref().map_or(ptr::null_mut(), |side| side.buffer);
-        Span::new(buffer.cast(), count, self.units().info.extent)
+        // SAFETY: the user's buffer holds what the call says until the operation is over: see `Call::new`.
+        unsafe { Span::new(buffer.cast(), count, self.units().info.extent) }
     }
 
     /// Packed bytes of one block, in the operations that have one of equal size for each rank. The same on
@@ -214,7 +218,7 @@ impl Call {
 }
 
 /// A side that the operation needs.
-pub fn needed(side: &Option<Side>) -> Step<&Side> {
+pub fn needed<'s, 'a>(side: &'s Option<Side<'a>>) -> Step<&'s Side<'a>> {
     side.as_ref().ok_or(UNSUPPORTED)
 }
 
@@ -228,7 +232,7 @@ pub(super) unsafe fn sides(
     is_root: bool,
     (outgoing, incoming): (usize, usize),
     call: &cr_call,
-) -> (Option<Side>, Option<Side>) {
+) -> (Option<Side<'_>>, Option<Side<'_>>) {
     // Without any neighbour there are no arrays, and no datatype that counts.
     let given = |side: &cr_side, blocks: usize| side.in_place == 0 && (blocks > 0 || side.count > 0);
     let significant = kind.receives(is_root) && given(&call.recv, incoming);

@@ -32,6 +32,6 @@ impl From<i32> for Device {
 }
 
 /// Whether a call reduces what lies in a device's memory at this rank.
-pub fn must_stage(call: &Call) -> bool {
+pub fn must_stage(call: &Call<'_>) -> bool {
     !call.op.is_null() && call.send.iter().chain(&call.receive).any(|side| side.device)
 }

@@ -7,7 +7,7 @@ use crate::shm::team::Team;
 
 /// Whether a call may go through shared memory: all of it, or what happens within the nodes. The same on all
 /// ranks.
-pub fn is_eligible(call: &Call) -> bool {
+pub fn is_eligible(call: &Call<'_>) -> bool {
     // A user-defined operation may see other datatypes on other ranks; and elements with gaps (those of
     // MPI_MAXLOC) cannot be copied as they are, since what lies in the gaps of the user's buffer must stay.
     let simple = call.op.is_null() || (call.intrinsic && call.units().info.tiles != 0);

@@ -24,10 +24,12 @@ unsafe impl Send for PlainBlocks {}
 
 impl PlainBlocks {
     /// An element of one of the user's arrays.
+    ///
+    /// # Safety
+    /// The array has an element for the member.
     #[inline(always)]
-    pub fn entry(array: *const i32, member: usize) -> isize {
-        // SAFETY: the array of a significant side has an element for each member, and lasts as long as the
-        // call.
+    pub unsafe fn entry(array: *const i32, member: usize) -> isize {
+        // SAFETY: by the caller's promise.
         unsafe { *array.add(member) as isize }
     }
 }
@@ -43,7 +45,9 @@ impl Blocks for PlainBlocks {
     fn len(&self, member: usize) -> usize {
         match self.counts.is_null() {
             true => self.each,
-            false => usize::try_from(Self::entry(self.counts, member)).unwrap_or(0) * self.size,
+            // SAFETY: the arrays of a side have an element for each member, and last as long as these blocks:
+            // the promise of `blocks`.
+            false => usize::try_from(unsafe { Self::entry(self.counts, member) }).unwrap_or(0) * self.size,
         }
     }
 
@@ -58,10 +62,15 @@ impl Blocks for PlainBlocks {
         let (member, many) = (members.start, count(&members));
         let (shift, len) = match self.displs.is_null() {
             true => ((member * self.each) as isize, many * self.each),
-            false if many == 1 => (Self::entry(self.displs, member) * self.size as isize, self.len(member)),
+            false if many == 1 => {
+                // SAFETY: as in `len`.
+                let start = unsafe { Self::entry(self.displs, member) };
+                (start * self.size as isize, self.len(member))
+            }
             false => return None,
         };
-        Some(Span::new(self.buffer.wrapping_offset(shift), len, 1))
+        // SAFETY: the user's buffer holds these blocks: the promise of `blocks`.
+        Some(unsafe { Span::new(self.buffer.wrapping_offset(shift), len, 1) })
     }
 
     fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
@@ -99,7 +108,9 @@ impl Blocks for EqualBlocks {
 
     #[inline(always)]
     fn direct(&self, members: Range<usize>) -> Option<Span> {
-        Some(Span::new(self.buffer.wrapping_add(members.start * self.each), count(&members) * self.each, 1))
+        let start = self.buffer.wrapping_add(members.start * self.each);
+        // SAFETY: the user's buffer holds these blocks: the promise of `PlainSide::of`.
+        Some(unsafe { Span::new(start, count(&members) * self.each, 1) })
     }
 
     fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
@@ -113,14 +124,19 @@ impl Blocks for EqualBlocks {
 
 /// The blocks of an operation: which type they have depends on whether it is a vector form.
 pub trait PlainSide: Blocks + Send + Sized + 'static {
+    /// Whether they use the user's arrays, which last as long as the call: not for what goes on behind it.
+    const BORROWS: bool;
+
     /// The blocks of a side; `None` where they are not plain, and, where they are equal, without any element.
     ///
     /// # Safety
-    /// As for [`stream`].
+    /// As for [`blocks`].
     unsafe fn of(side: &cr_side) -> Option<Self>;
 }
 
 impl PlainSide for EqualBlocks {
+    const BORROWS: bool = false;
+
     #[inline(always)]
     unsafe fn of(side: &cr_side) -> Option<EqualBlocks> {
         // SAFETY: by the caller's promise.
@@ -130,6 +146,8 @@ impl PlainSide for EqualBlocks {
 }
 
 impl PlainSide for PlainBlocks {
+    const BORROWS: bool = true;
+
     #[inline(always)]
     unsafe fn of(side: &cr_side) -> Option<PlainBlocks> {
         // SAFETY: by the caller's promise.
@@ -149,27 +167,31 @@ pub unsafe fn plain(dtype: *mut ompi_datatype_t) -> Option<usize> {
 }
 
 /// `count` elements; `None` without any.
+///
+/// # Safety
+/// The buffer holds them until the operation is over.
 #[inline(always)]
-pub fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Span> {
+pub unsafe fn bytes(buffer: *mut c_void, size: usize, count: usize) -> Option<Span> {
     let len = size.checked_mul(count).filter(|&len| len > 0)?;
-    Some(Span::new(buffer.cast(), len, 1))
+    // SAFETY: by the caller's promise.
+    Some(unsafe { Span::new(buffer.cast(), len, 1) })
 }
 
 /// The elements of a side without blocks; `None` where they are not plain, and without any.
 ///
 /// # Safety
-/// The side is significant: its datatype is live.
+/// The side is significant: its datatype is live, and its buffer is the caller's until the operation is over.
 #[inline(always)]
 pub unsafe fn stream(side: &cr_side) -> Option<Span> {
     // SAFETY: by the caller's promise.
-    bytes(side.buf, unsafe { plain(side.dtype) }?, side.count)
+    unsafe { bytes(side.buf, plain(side.dtype)?, side.count) }
 }
 
 /// The blocks of a side; `None` where they are not plain, where arrays are not of ints, and, where they are
 /// equal, without any element.
 ///
 /// # Safety
-/// As for [`stream`].
+/// As for [`stream`]; and its arrays, which have an element for each member, last as long as the blocks.
 #[inline(always)]
 pub unsafe fn blocks(side: &cr_side) -> Option<PlainBlocks> {
     // SAFETY: by the caller's promise.

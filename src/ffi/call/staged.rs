@@ -16,7 +16,7 @@ pub struct Staged<'c> {
 
 impl Staged<'_> {
     /// Those of a call.
-    pub fn of(call: &Call, last: bool) -> Staged<'_> {
+    pub fn of<'a>(call: &'a Call<'a>, last: bool) -> Staged<'a> {
         Staged { elements: elements_of(call), staging: call.staging.as_deref(), last }
     }
 }
@@ -51,7 +51,7 @@ impl Combine for Staged<'_> {
 }
 
 /// What a call reduces.
-pub fn elements_of(call: &Call) -> Elements {
+pub fn elements_of(call: &Call<'_>) -> Elements {
     let dtype = call.units();
     Elements { dtype: dtype.handle, op: call.op, size: dtype.info.extent as usize }
 }

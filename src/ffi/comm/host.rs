@@ -6,7 +6,7 @@
 
 mod post;
 
-use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
+use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer, mismatch};
 use crate::ffi::base::glue::{self, CR_ERR_TRUNCATE, ompi_communicator_t, ompi_op_t, ompi_request_t};
 use crate::ffi::base::kind::Kind;
 use crate::ffi::comm::core::Core;
@@ -212,6 +212,20 @@ impl HostEndpoint {
     }
 }
 
+/// Ends the operation, if two spans do not have as many units: what is done with one would leave the other.
+#[inline(always)]
+fn alike(one: Span, other: Span) {
+    if one.len() != other.len() {
+        differ(one.len(), other.len());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn differ(one: usize, other: usize) -> ! {
+    mismatch(&format!("{one} units for {other}"))
+}
+
 impl Endpoint for HostEndpoint {
     type Post<'a>
         = Post<'a>
@@ -239,6 +253,7 @@ impl Endpoint for HostEndpoint {
     }
 
     fn reduce(&self, left: Span, right: Span) {
+        alike(left, right);
         // After an error the operation fails in the end: the staging keeps it.
         if right.is_empty() || self.needs(left).and(self.needs(right)).is_err() {
             return;
@@ -250,6 +265,7 @@ impl Endpoint for HostEndpoint {
     }
 
     fn copy(&self, from: Span, to: Span) {
+        alike(from, to);
         if to.is_empty() || self.needs(from).and(self.needs(to)).is_err() {
             return;
         }
@@ -282,7 +298,8 @@ impl Endpoint for HostEndpoint {
             }
         };
         let origin = buffer.start.as_ptr().wrapping_offset(self.dtype.origin(units));
-        let span = Span::new(origin, units, self.dtype.info.extent);
+        // SAFETY: the buffer holds so many units, and stays until the endpoint goes.
+        let span = unsafe { Span::new(origin, units, self.dtype.info.extent) };
         Ok(Temp { ep: self, buffer: Some(buffer), span })
     }
 }

@@ -119,7 +119,7 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
         let queue = self.needs_queue(len);
         let number = self.comm.team.number_for(|slot| self.team.is_open(slot, 0, queue))?;
         // SAFETY: it may be written by the promise of `start`'s caller. Operations hold numbers and addresses
-        // of the user's buffers across their awaits, which last as long as the request; no arrays.
+        // of the user's buffers across their awaits, which last as long as the request; no arrays (`blocks`).
         Some(unsafe { start_on_stream(self.comm, (self.kind, number, queue), self.request, operation) })
     }
 
@@ -180,6 +180,7 @@ impl<'c, const BLOCKING: bool, const DOOR: i32> At<'c, BLOCKING, DOOR> {
     /// As for [`stream`](At::stream).
     #[inline(always)]
     unsafe fn blocks<B: PlainSide>(self, side: &cr_side) -> Option<B> {
+        const { assert!(BLOCKING || !B::BORROWS, "what does not block must not use the user's arrays") };
         // SAFETY: by the caller's promise.
         unsafe { if self.admits(side.dtype) { B::of(side) } else { None } }
     }

@@ -108,7 +108,7 @@ impl Op {
 struct Sendable<F>(F);
 
 /// Makes the future of an operation.
-fn sendable(comm: Arc<Comm>, call: Call, identity: Identity) -> Sendable<impl Future<Output = Result<()>>> {
+fn sendable(comm: Arc<Comm>, call: Call<'static>, identity: Identity) -> Sendable<impl Future<Output = Result<()>>> {
     Sendable(async move {
         if let Some(ticket) = identity.ticket {
             comm.identities.turn(ticket).await;
@@ -253,12 +253,11 @@ type Out = *mut *mut ompi_request_t;
 #[inline(never)]
 pub unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, device: Device, request: Out) -> i32 {
     // SAFETY: by the caller's promise.
-    let mut call = match unsafe { accept(comm, call, device, Mode::Nonblocking) } {
-        Ok(call) => call,
+    let call = match unsafe { accept(comm, call, device, Mode::Nonblocking) } {
+        Ok(call) => call.own(),
         Err(code) => return code,
     };
     counters::handled(call.kind, Mode::Nonblocking);
-    call.own();
     // Before anything that may fail: all ranks count alike.
     let identity = match call.is_empty() {
         true => None,
@@ -299,7 +298,7 @@ pub unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, device: Device, reques
 /// may be completed before this returns.
 pub fn launch(
     comm: &Arc<Comm>,
-    call: Call,
+    call: Call<'static>,
     request: *mut ompi_request_t,
     identity: Option<Identity>,
     failed: Option<Arc<AtomicBool>>,

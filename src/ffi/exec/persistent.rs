@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// The Rust half of a persistent request.
 pub struct Persistent {
     comm: Arc<Comm>,
-    call: Call,
+    call: Call<'static>,
     _retained: Retained,
     /// `None` for an empty operation, which takes none.
     kept: Option<Kept>,
@@ -46,11 +46,10 @@ pub struct Persistent {
 /// As for [`start`](crate::ffi::exec::engine::start_any); the buffers stay the user's between starts.
 pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, device: Device, request: *mut *mut ompi_request_t) -> i32 {
     // SAFETY: by the caller's promise.
-    let mut call = match unsafe { accept(comm, call, device, Mode::Persistent) } {
-        Ok(call) => call,
+    let call = match unsafe { accept(comm, call, device, Mode::Persistent) } {
+        Ok(call) => call.own(),
         Err(code) => return code,
     };
-    call.own();
     let kept = match call.is_empty() {
         true => None,
         false => match comm.identities.persistent(eligible::is_eligible(&call), |used| agree(comm, used)) {

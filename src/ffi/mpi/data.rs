@@ -99,7 +99,7 @@ unsafe impl Sync for HostStream {}
 
 impl HostStream {
     /// The stream of `count` elements at `buffer`.
-    pub fn new(dtype: Datatype, count: usize, buffer: *mut c_void) -> HostStream {
+    fn new(dtype: Datatype, count: usize, buffer: *mut c_void) -> HostStream {
         HostStream { dtype, count, buffer, len: dtype.bytes(count), device: false }
     }
 }
@@ -115,7 +115,8 @@ impl Stream for HostStream {
 
     fn direct(&self) -> Option<Span> {
         let start = self.buffer.cast::<u8>().wrapping_offset(self.dtype.info.true_lb);
-        (self.dtype.is_run(self.count) && !self.device).then(|| Span::new(start, self.len, 1))
+        // SAFETY: the user's buffer holds so many elements, which are one run.
+        (self.dtype.is_run(self.count) && !self.device).then(|| unsafe { Span::new(start, self.len, 1) })
     }
 
     fn pack(&self, at: usize, to: Span) -> Result<()> {
@@ -132,80 +133,83 @@ impl Stream for HostStream {
 
 /// How the data of a buffer lie in it. A block is for each rank, or for each neighbour.
 #[derive(Clone, Debug)]
-pub enum Layout {
+pub enum Layout<'a> {
     /// Elements; where there are blocks, so many for each, one block after the other.
     Equal { dtype: Datatype, count: usize },
     /// Blocks: so many elements, from so many extents on. Without displacements, one block after the other.
-    Vector { dtype: Datatype, counts: Counts, displs: Option<Starts> },
+    Vector { dtype: Datatype, counts: Counts<'a>, displs: Option<Starts<'a>> },
     /// Blocks: so many elements of a datatype of its own, from so many bytes on.
-    Typed { dtypes: Array<*mut ompi_datatype_t>, counts: Counts, starts: Starts },
+    Typed { dtypes: Array<'a, *mut ompi_datatype_t>, counts: Counts<'a>, starts: Starts<'a> },
 }
 
-/// The data that a call sends, or those that it receives.
+/// The data that a call sends, or those that it receives; with the user's arrays, or copies of them.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct Side<'a> {
     /// The user's buffer.
     pub buffer: *mut c_void,
     /// What lies in it.
-    pub layout: Layout,
+    pub layout: Layout<'a>,
     /// It lies in a device's memory: nobody reads or writes it but the convertor.
     pub device: bool,
 }
 
 // SAFETY: addresses of the user's buffer and of Open MPI's objects; accesses follow the rules of the
 // operation that owns the buffer for its duration.
-unsafe impl Send for Side {}
+unsafe impl Send for Side<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for Side {}
+unsafe impl Sync for Side<'_> {}
 
-impl Side {
+impl<'a> Side<'a> {
     /// No data.
-    pub const NOTHING: Side =
+    pub const NOTHING: Side<'static> =
         Side { buffer: ptr::null_mut(), layout: Layout::Equal { dtype: Datatype::BYTES, count: 0 }, device: false };
 
     /// Takes over what a call says, of so many blocks where it has arrays. `known`: a datatype that was asked
     /// for before, maybe the same.
     ///
     /// # Safety
-    /// The side is significant: its handles are live, and its arrays last as long as the call.
+    /// The side is significant: its handles are live, and its arrays have so many elements, and last as long
+    /// as `side`.
     #[inline]
-    pub unsafe fn new(side: &cr_side, blocks: usize, known: Option<Datatype>) -> Side {
+    pub unsafe fn new(side: &'a cr_side, blocks: usize, known: Option<Datatype>) -> Side<'a> {
         let dtype = match known {
             Some(known) if known.handle == side.dtype => known,
             // SAFETY: live by the caller's promise; null where every block has its own.
             _ => unsafe { Datatype::of(side.dtype) },
         };
-        let counts = match side.big as u32 & CR_BIG_COUNTS {
-            0 => Counts::Ints(Array::Borrowed(side.counts, blocks)),
-            _ => Counts::Big(Array::Borrowed(side.counts.cast(), blocks)),
-        };
-        let starts = match side.wide.is_null() {
-            true => Starts::Narrow(Array::Borrowed(side.displs, blocks)),
-            false => Starts::Wide(Array::Borrowed(side.wide, blocks)),
+        // SAFETY: by the caller's promise, of the arrays that there are.
+        let (counts, starts, dtypes) = unsafe {
+            let counts = match side.big as u32 & CR_BIG_COUNTS {
+                0 => Counts::Ints(Array::borrowed(side.counts, blocks)),
+                _ => Counts::Big(Array::borrowed(side.counts.cast(), blocks)),
+            };
+            let starts = match side.wide.is_null() {
+                true => Starts::Narrow(Array::borrowed(side.displs, blocks)),
+                false => Starts::Wide(Array::borrowed(side.wide, blocks)),
+            };
+            (counts, starts, Array::borrowed(side.dtypes, blocks))
         };
         let given = !(side.displs.is_null() && side.wide.is_null());
         let layout = match (side.counts.is_null(), side.dtypes.is_null()) {
             (true, _) => Layout::Equal { dtype, count: side.count },
             (false, true) => Layout::Vector { dtype, counts, displs: given.then_some(starts) },
-            (false, false) => Layout::Typed { dtypes: Array::Borrowed(side.dtypes, blocks), counts, starts },
+            (false, false) => Layout::Typed { dtypes, counts, starts },
         };
         Side { buffer: side.buf, layout, device: false }
     }
 
     /// Copies the arrays: the call may end before the operation does.
-    pub fn own(&mut self) {
-        match &mut self.layout {
-            Layout::Equal { .. } => {}
-            Layout::Vector { counts, displs, .. } => {
-                counts.own();
-                displs.iter_mut().for_each(Starts::own);
+    pub fn own(self) -> Side<'static> {
+        let layout = match self.layout {
+            Layout::Equal { dtype, count } => Layout::Equal { dtype, count },
+            Layout::Vector { dtype, counts, displs } => {
+                Layout::Vector { dtype, counts: counts.own(), displs: displs.map(Starts::own) }
             }
             Layout::Typed { dtypes, counts, starts } => {
-                dtypes.own();
-                counts.own();
-                starts.own();
+                Layout::Typed { dtypes: dtypes.own(), counts: counts.own(), starts: starts.own() }
             }
-        }
+        };
+        Side { buffer: self.buffer, layout, device: self.device }
     }
 
     /// The datatype of all elements; bytes where every block has its own.
@@ -266,14 +270,14 @@ impl Side {
 /// A buffer with a block for each rank, or for each neighbour, each block as the packed stream of its
 /// datatype.
 pub struct HostBlocks<'s> {
-    side: &'s Side,
+    side: &'s Side<'s>,
     /// All blocks, where every one has a datatype of its own: Open MPI is asked about each only once.
     typed: Vec<HostStream>,
 }
 
 impl HostBlocks<'_> {
     /// The blocks of a side.
-    pub fn new(side: &Side) -> HostBlocks<'_> {
+    pub fn new<'s>(side: &'s Side<'s>) -> HostBlocks<'s> {
         let Layout::Typed { dtypes, counts, starts } = &side.layout else {
             return HostBlocks { side, typed: Vec::new() };
         };
@@ -331,7 +335,8 @@ impl Blocks for HostBlocks<'_> {
             run = match run.is_empty() {
                 true => next,
                 false if run.ptr().wrapping_add(run.len()) == next.ptr() => {
-                    Span::new(run.ptr(), run.len() + next.len(), 1)
+                    // SAFETY: the user's buffer holds so many elements, which are one run.
+                    unsafe { Span::new(run.ptr(), run.len() + next.len(), 1) }
                 }
                 false => return None,
             };

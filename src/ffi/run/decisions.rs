@@ -38,7 +38,7 @@ fn class(bytes: Option<usize>) -> u64 {
 }
 
 /// Whether a call is the first one of its operation and size class that this process has to print.
-pub fn is_due(call: &Call) -> bool {
+pub fn is_due(call: &Call<'_>) -> bool {
     let bit = class(length(call));
     SHOWN.load(Relaxed) && SAID[call.kind as usize].fetch_or(bit, Relaxed) & bit == 0
 }
@@ -49,7 +49,7 @@ fn is_by_block(kind: Kind) -> bool {
 }
 
 /// Bytes of a block, where blocks have one length, else of all data.
-fn length(call: &Call) -> Option<usize> {
+fn length(call: &Call<'_>) -> Option<usize> {
     match call.kind {
         Kind::Barrier => Some(0),
         kind if is_by_block(kind) => call.block(),
@@ -59,7 +59,7 @@ fn length(call: &Call) -> Option<usize> {
     }
 }
 
-fn say(comm: &Comm, call: &Call, text: &str) {
+fn say(comm: &Comm, call: &Call<'_>, text: &str) {
     let long = match length(call) {
         _ if call.kind == Kind::Barrier => String::new(),
         None => " of blocks whose lengths not all ranks know".to_owned(),
@@ -83,7 +83,7 @@ fn reads(thresholds: &Thresholds, operation: Operation) -> Reads {
 }
 
 /// Of a call on one node, through shared memory; `tree`: there is a tree.
-pub fn within_node(comm: &Comm, call: &Call, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) {
+pub fn within_node(comm: &Comm, call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) {
     if !is_due(call) {
         return;
     }
@@ -97,7 +97,7 @@ pub fn within_node(comm: &Comm, call: &Call, turn: &Turn<'_>, thresholds: &Thres
 }
 
 /// Counts a call that goes in one step, where a parameter names a way. (Others are counted by themselves.)
-pub fn count_short(call: &Call, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) {
+pub fn count_short(call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) {
     let found = chosen(call, turn, thresholds, tree);
     if found.way.is_short() {
         tally::count(call.kind.of_ways(), found.way);
@@ -105,7 +105,7 @@ pub fn count_short(call: &Call, turn: &Turn<'_>, thresholds: &Thresholds, tree: 
 }
 
 /// What is chosen for a call on one node.
-fn chosen(call: &Call, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) -> Choice {
+fn chosen(call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) -> Choice {
     let operation = call.kind.of_ways();
     let element = if call.op.is_null() { 1 } else { call.units().info.extent as usize };
     let in_place = operation == Operation::Alltoall && call.send.is_none();
@@ -132,7 +132,7 @@ fn instead(named: Option<Way>, found: &Choice) -> String {
 }
 
 /// What of a call happens within nodes, and on how many bytes, where that is sure.
-fn parts(call: &Call) -> &'static [(Operation, bool)] {
+fn parts(call: &Call<'_>) -> &'static [(Operation, bool)] {
     use crate::select::{Allgather, Alltoall, Choice as Of, Gather, Neighbor, ReduceScatter, Scan, Scatter};
     match call.decision.choice {
         Some(Of::Gather(Gather::Linear(_) | Gather::Hierarchical)) => &[(Operation::Gather, true)],
@@ -154,7 +154,7 @@ fn parts(call: &Call) -> &'static [(Operation, bool)] {
 
 /// Of a call whose whole operation has one algorithm; `node`: where what is within a node goes through shared
 /// memory.
-pub fn whole(comm: &Comm, call: &Call, node: Option<&Node<'_>>) {
+pub fn whole(comm: &Comm, call: &Call<'_>, node: Option<&Node<'_>>) {
     let Some(choice) = call.decision.choice else { return };
     if !is_due(call) {
         return;
@@ -215,19 +215,19 @@ pub fn up_and_down<E: Endpoint>(job: &Job<'_, E>, specs: &Specs<'_>, units: usiz
 }
 
 /// Of a call each of whose levels has an algorithm; `text`: which.
-pub fn by_level(comm: &Comm, call: &Call, text: &str) {
+pub fn by_level(comm: &Comm, call: &Call<'_>, text: &str) {
     say(comm, call, &format!("{text}: {}", rule(comm, call)));
 }
 
 /// Of a reduction along a tree that only the number of ranks decides.
-pub fn fixed(comm: &Comm, call: &Call) {
+pub fn fixed(comm: &Comm, call: &Call<'_>) {
     if is_due(call) {
         say(comm, call, "knomial/2 over all ranks: by coll_rust_reproducible");
     }
 }
 
 /// Why a call goes by messages as it does.
-fn rule(comm: &Comm, call: &Call) -> String {
+fn rule(comm: &Comm, call: &Call<'_>) -> String {
     if comm.config().algorithm(call.kind).names_algorithm() {
         return format!("by coll_rust_{}_algorithm", call.kind.name());
     }

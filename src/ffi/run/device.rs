@@ -8,7 +8,7 @@ use crate::ffi::mpi::device::{Stage, Staging};
 use std::sync::Arc;
 
 /// What stands in for the buffers of a call.
-fn staging_of(call: &Call) -> Result<Staging> {
+fn staging_of(call: &Call<'_>) -> Result<Staging> {
     let dtype = call.units();
     let mut staging = Staging::default();
     if call.send.as_ref().is_some_and(|side| side.device) {
@@ -25,7 +25,7 @@ fn staging_of(call: &Call) -> Result<Staging> {
 }
 
 /// The call with its elements in what stands in for its buffers.
-fn stand_in(staging: &Arc<Staging>, call: &Call) -> Call {
+fn stand_in<'a>(staging: &Arc<Staging>, call: &Call<'a>) -> Call<'a> {
     let mut host = call.clone();
     for (side, stage) in [(&mut host.send, &staging.operand), (&mut host.receive, &staging.result)] {
         if let (Some(side), Some(stage)) = (side, stage) {
@@ -37,7 +37,7 @@ fn stand_in(staging: &Arc<Staging>, call: &Call) -> Call {
 }
 
 /// Runs a reduction with operands in host memory in place of those in a device's; `run` runs it there.
-pub async fn staged(call: &Call, run: impl AsyncFnOnce(&Call) -> Result<()>) -> Result<()> {
+pub async fn staged(call: &Call<'_>, run: impl AsyncFnOnce(&Call<'_>) -> Result<()>) -> Result<()> {
     let staging = Arc::new(staging_of(call)?);
     staging.begin()?;
     {

@@ -19,7 +19,7 @@ use crate::select::{Allgather, Alltoall, Choice, Gather, ReduceScatter, Scan, Sc
 use crate::shm::node::Node;
 
 /// Runs a call by the algorithm that was decided on.
-pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
+pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, node: Option<Node<'_>>) -> Result<()> {
     let tag = Tag { lane: 0, phase: 0, level: call.decision.level.index() };
     let stage = &Stage::new(ep, comm.ranks(), ep.rank() as usize, tag);
     let run = &Run { comm, call, node, stage };
@@ -35,7 +35,7 @@ pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<
 }
 
 /// The lengths of the blocks in bytes, where all ranks know them.
-fn lengths(stage: &Stage<'_, HostEndpoint>, call: &Call) -> Option<Lengths> {
+fn lengths(stage: &Stage<'_, HostEndpoint>, call: &Call<'_>) -> Option<Lengths> {
     call.block().map(|block| Lengths::equal(block, stage.size()))
 }
 

@@ -40,7 +40,7 @@ pub fn job<'a>(ep: &'a HostEndpoint, plan: &'a Plan, comm: &Comm, amount: Amount
 /// A call, and what it runs on.
 pub struct Run<'a> {
     pub comm: &'a Comm,
-    pub call: &'a Call,
+    pub call: &'a Call<'a>,
     /// What happens on the caller's node, where its processes share memory.
     pub node: Option<Node<'a>>,
     /// All ranks.

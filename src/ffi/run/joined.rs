@@ -84,7 +84,7 @@ pub async fn scatter_at_once(run: &Run<'_>, role: HostRole<'_>, posts: usize) ->
     inside::scatter(&job, run.stage, call.root, role, call.block(), posts).await
 }
 
-fn rooted_segment(call: &Call) -> usize {
+fn rooted_segment(call: &Call<'_>) -> usize {
     if call.bytes().is_some_and(|bytes| bytes >= LONG) { SEGMENT } else { usize::MAX }
 }
 
@@ -134,7 +134,7 @@ pub async fn alltoall(run: &Run<'_>, out: Option<&HostBlocks<'_>>, into: &HostBl
 }
 
 /// The amount of an operation that combines `count` elements. User-defined operations are never cut.
-fn combined(comm: &Comm, call: &Call, count: usize, plan: &Plan, chain: bool) -> Amount {
+fn combined(comm: &Comm, call: &Call<'_>, count: usize, plan: &Plan, chain: bool) -> Amount {
     let size = call.units().info.size.max(1);
     let bytes = count * size;
     let segment = match call.intrinsic {

@@ -8,13 +8,13 @@ use crate::shm::thresholds::Reads;
 use crate::shm::turn::Turn;
 
 /// The root's data, to all.
-pub async fn bcast(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()> {
+pub async fn bcast(turn: Turn<'_>, call: &Call<'_>, zero_copy: usize) -> Result<()> {
     let data = needed(&call.receive)?.stream();
     op::bcast::bcast(turn, call.root as usize, &data, zero_copy).await
 }
 
 /// A block of each rank's, to the root.
-pub async fn gather(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()> {
+pub async fn gather(turn: Turn<'_>, call: &Call<'_>, zero_copy: usize) -> Result<()> {
     match &call.receive {
         Some(all) => {
             let own = call.send.as_ref().map(|side| side.stream());
@@ -25,7 +25,7 @@ pub async fn gather(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()>
 }
 
 /// A block of the root's, to each rank.
-pub async fn scatter(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()> {
+pub async fn scatter(turn: Turn<'_>, call: &Call<'_>, zero_copy: usize) -> Result<()> {
     match &call.send {
         Some(all) => {
             let own = call.receive.as_ref().map(|side| side.stream());
@@ -36,13 +36,13 @@ pub async fn scatter(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()
 }
 
 /// A block of each rank's, to all.
-pub async fn allgather(turn: Turn<'_>, call: &Call, zero_copy: usize) -> Result<()> {
+pub async fn allgather(turn: Turn<'_>, call: &Call<'_>, zero_copy: usize) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     op::allgather::allgather(turn, own.as_ref(), &HostBlocks::new(needed(&call.receive)?), zero_copy).await
 }
 
 /// A block from each rank to each.
-pub async fn alltoall(turn: Turn<'_>, call: &Call, zero_copy: Reads) -> Result<()> {
+pub async fn alltoall(turn: Turn<'_>, call: &Call<'_>, zero_copy: Reads) -> Result<()> {
     let into = HostBlocks::new(needed(&call.receive)?);
     let out = call.send.as_ref().map(HostBlocks::new);
     op::alltoall::alltoall(turn, out.as_ref(), &into, zero_copy).await

@@ -20,15 +20,15 @@ use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
 
 /// No data, of a rank without neighbours.
-static NOTHING: Side = Side::NOTHING;
+static NOTHING: Side<'static> = Side::NOTHING;
 
 /// What a call sends and receives.
-fn sides(call: &Call) -> (&Side, &Side) {
+fn sides<'a>(call: &'a Call<'a>) -> (&'a Side<'a>, &'a Side<'a>) {
     (call.send.as_ref().unwrap_or(&NOTHING), call.receive.as_ref().unwrap_or(&NOTHING))
 }
 
 /// Runs the part of a neighbourhood operation within a node, through shared memory.
-pub async fn within_node(turn: Turn<'_>, comm: &Comm, call: &Call, zero_copy: &Thresholds) -> Result<()> {
+pub async fn within_node(turn: Turn<'_>, comm: &Comm, call: &Call<'_>, zero_copy: &Thresholds) -> Result<()> {
     let edges = &comm.neighborhood().ok_or(UNSUPPORTED)?.within(comm)?.edges;
     let (out, from) = sides(call);
     let into = HostBlocks::new(from);
@@ -44,7 +44,7 @@ pub async fn within_node(turn: Turn<'_>, comm: &Comm, call: &Call, zero_copy: &T
 pub async fn run(
     ep: &HostEndpoint,
     comm: &Comm,
-    call: &Call,
+    call: &Call<'_>,
     node: Option<Node<'_>>,
     acknowledged: bool,
 ) -> Result<()> {
@@ -54,7 +54,7 @@ pub async fn run(
 }
 
 /// The edges that go by messages: all, or (`shared`) those to other nodes.
-async fn messages(ep: &HostEndpoint, comm: &Comm, call: &Call, shared: bool, acknowledged: bool) -> Result<()> {
+async fn messages(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, shared: bool, acknowledged: bool) -> Result<()> {
     let around = comm.neighborhood().ok_or(UNSUPPORTED)?;
     let (out, from) = sides(call);
     let into = HostBlocks::new(from);

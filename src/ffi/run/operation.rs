@@ -26,7 +26,7 @@ use std::ptr;
 /// barrier first, or messages acknowledged (flow control; shared memory has its own).
 pub async fn run(
     comm: &Comm,
-    call: &Call,
+    call: &Call<'_>,
     slot: Option<Slot>,
     first_tag: Option<i32>,
     synchronise: bool,
@@ -34,14 +34,14 @@ pub async fn run(
     if !must_stage(call) {
         return on_host(comm, call, slot, first_tag, synchronise).await;
     }
-    let run = async |host: &Call| apart(|| on_host(comm, host, slot, first_tag, synchronise)).await;
+    let run = async |host: &Call<'_>| apart(|| on_host(comm, host, slot, first_tag, synchronise)).await;
     apart(|| device::staged(call, run)).await
 }
 
 /// As [`run`], of what the processor may read and write.
 async fn on_host(
     comm: &Comm,
-    call: &Call,
+    call: &Call<'_>,
     slot: Option<Slot>,
     first_tag: Option<i32>,
     mut synchronise: bool,
@@ -62,7 +62,7 @@ async fn on_host(
 /// As [`run`], by messages between nodes at least; `part`: what happens on this node through shared memory.
 async fn by_messages(
     comm: &Comm,
-    call: &Call,
+    call: &Call<'_>,
     part: Option<Part<'_>>,
     first_tag: i32,
     synchronise: bool,
@@ -92,7 +92,7 @@ async fn by_messages(
 async fn run_over(
     ep: &HostEndpoint,
     comm: &Comm,
-    call: &Call,
+    call: &Call<'_>,
     node: Option<Node<'_>>,
     synchronise: bool,
 ) -> Result<()> {
@@ -124,7 +124,7 @@ async fn run_over(
     }
 }
 
-async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
+async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, node: Option<Node<'_>>) -> Result<()> {
     let config = comm.config();
     let plan = comm.plan(Kind::Bcast, Along::over(node.is_some()), false, Some(call.root)).map_err(Error::Mpi)?;
     let stream = needed(&call.receive)?.stream();
@@ -141,7 +141,7 @@ async fn bcast(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_
 /// The amount of a reduction. Every rank finds the same segments: predefined operations are only defined on
 /// predefined types, so all ranks have the same element size. With a user-defined one, ranks may describe the
 /// same data by elements of different sizes, so the message stays whole.
-fn amount(call: &Call, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amount {
+fn amount(call: &Call<'_>, comm: &Comm, setting: Option<usize>, shape: Shape) -> Amount {
     let commutative = call.given.commutative && !comm.config().reproducible;
     let (units, count) = (call.units(), call.count());
     let bytes = units.bytes(count);
@@ -163,7 +163,7 @@ fn fixed_tree() -> (LevelSpec, Spec<Reduce>) {
     (LevelSpec::List(Vec::new()), Spec::everywhere(Reduce::Knomial(2)))
 }
 
-async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
+async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, node: Option<Node<'_>>) -> Result<()> {
     let config = comm.config();
     let target = call.receive.as_ref().map(|receive| call.elements(receive));
     let input = match &call.send {
@@ -191,7 +191,7 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'
     hier::reduce::reduce(&job, &config.reduce.algorithm, input, target).await
 }
 
-async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call, node: Option<Node<'_>>) -> Result<()> {
+async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, node: Option<Node<'_>>) -> Result<()> {
     let config = comm.config();
     let target = call.elements(needed(&call.receive)?);
     let input = match &call.send {

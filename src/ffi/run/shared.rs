@@ -52,7 +52,7 @@ impl Part<'_> {
 
 /// The part of an eligible call on this node, where there is shared memory for it: on all ranks of the node
 /// or none.
-pub async fn part<'c>(comm: &'c Comm, call: &'c Call, slot: Slot) -> Result<Option<Part<'c>>> {
+pub async fn part<'c>(comm: &'c Comm, call: &'c Call<'c>, slot: Slot) -> Result<Option<Part<'c>>> {
     let turn = match slot {
         Slot::Nonblocking { number, .. } => Some(comm.team.turn(number).await),
         _ => None,
@@ -80,7 +80,7 @@ pub enum Answer {
 }
 
 /// Does an eligible call, if there is shared memory for it.
-pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
+pub async fn run(comm: &Comm, call: &Call<'_>, slot: Slot) -> Result<Answer> {
     let _turn = match slot {
         Slot::Nonblocking { number, .. } => Some(comm.team.turn(number).await),
         _ => None,
@@ -106,7 +106,7 @@ pub async fn run(comm: &Comm, call: &Call, slot: Slot) -> Result<Answer> {
 }
 
 /// The next operation on the slot's stream; `None`: on no rank.
-async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn<'c>>> {
+async fn open<'c>(comm: &'c Comm, call: &Call<'_>, slot: Slot) -> Result<Option<Turn<'c>>> {
     let Some(team) = comm.team.team(comm, slot.is_blocking()).await? else { return Ok(None) };
     if comm.team.is_settled() {
         comm.open_quickly();
@@ -125,7 +125,7 @@ async fn open<'c>(comm: &'c Comm, call: &Call, slot: Slot) -> Result<Option<Turn
     Ok(turn.map(|turn| turn.by_way(comm.config().algorithm(call.kind).way())))
 }
 
-async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
+async fn perform(comm: &Comm, call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
     match call.kind {
         Kind::Barrier => apart(|| op::barrier::barrier(turn)),
         Kind::Bcast => apart(|| moves::bcast(turn, call, zero_copy.bcast)),
@@ -140,7 +140,7 @@ async fn perform(comm: &Comm, call: &Call, turn: Turn<'_>, zero_copy: Thresholds
 }
 
 /// As [`perform`], of the reductions.
-async fn reduce(call: &Call, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
+async fn reduce(call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
     let Some(staging) = &call.staging else { return combine(call, turn, zero_copy, &elements_of(call)).await };
     let longest = turn.team().config().whole as usize;
     if turn.is_still() || call.units().bytes(call.operand().len()) <= longest.max(LINE) {
@@ -151,7 +151,7 @@ async fn reduce(call: &Call, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()
 }
 
 /// The same, by a reduction operation on elements.
-async fn combine<C: Combine>(call: &Call, turn: Turn<'_>, zero_copy: Thresholds, elements: &C) -> Result<()> {
+async fn combine<C: Combine>(call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresholds, elements: &C) -> Result<()> {
     let (input, output) = (call.operand(), call.result());
     match call.kind {
         Kind::Reduce => apart(|| op::reduce::reduce(turn, call.root as usize, elements, input, output)),

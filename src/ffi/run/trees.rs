@@ -13,7 +13,7 @@ use crate::shm::turn::Turn;
 
 /// The caller's place in the tree of a call on its node, if that goes along one; led by the root, if that is
 /// there.
-pub fn tree(comm: &Comm, call: &Call) -> Option<Tree> {
+pub fn tree(comm: &Comm, call: &Call<'_>) -> Option<Tree> {
     let levels = comm.tree_levels(call.kind)?;
     let root = matches!(call.kind, Kind::Bcast | Kind::Reduce).then_some(call.root);
     let plan = comm.plan_for(levels, false, root).ok()?;
@@ -25,7 +25,7 @@ pub fn tree(comm: &Comm, call: &Call) -> Option<Tree> {
 /// `turn` back.
 pub async fn perform<'t>(
     tree: &Tree,
-    call: &Call,
+    call: &Call<'_>,
     turn: Turn<'t>,
     slot: usize,
     thresholds: Thresholds,

@@ -273,7 +273,8 @@ fn transfer_packed<S: Stream + ?Sized, T: Stream + ?Sized>(
         _ => {
             let mut room = vec![0_u8; len.min(65536)];
             for at in (0..len).step_by(65536) {
-                let piece = Span::new(room.as_mut_ptr(), (len - at).min(65536), 1);
+                // SAFETY: the buffer holds so much, and outlives both calls.
+                let piece = unsafe { Span::new(room.as_mut_ptr(), (len - at).min(65536), 1) };
                 from.pack(at, piece)?;
                 to.unpack(at, piece)?;
             }

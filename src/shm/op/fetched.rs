@@ -40,7 +40,8 @@ pub(super) async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, o
     put(line.wrapping_add(8), output.ptr() as u64);
     put(line.wrapping_add(COMBINED), WHOLE);
     turn.publish(1);
-    let bytes = Span::new(output.ptr(), input.len() * op.size(), 1);
+    // SAFETY: the elements' memory as bytes.
+    let bytes = unsafe { Span::new(output.ptr(), input.len() * op.size(), 1) };
     let lent = Lent { readers: || others.clone().collect(), copy: |_, part, room| copy_part(&bytes, part, room) };
     let done = match both_halves(&turn, op, input, output).await {
         Ok(missing) if !missing.is_empty() => {

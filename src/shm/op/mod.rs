@@ -160,7 +160,8 @@ fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &
     // Not in the caller's queue: others may be reading that.
     let mut bounce = vec![0_u8; part.len().min(BOUNCE)];
     for at in part.clone().step_by(BOUNCE) {
-        let piece = Span::new(bounce.as_mut_ptr(), BOUNCE.min(part.end - at), 1);
+        // SAFETY: the buffer holds so much, and outlives what is done with it.
+        let piece = unsafe { Span::new(bounce.as_mut_ptr(), BOUNCE.min(part.end - at), 1) };
         // SAFETY: the buffer holds so much; the member waits.
         unsafe { fetch_bytes(turn, member, from + at as u64, piece.ptr(), piece.len()) }?;
         data.unpack(at, piece)?;

@@ -60,8 +60,9 @@ impl Case {
         let (own, out) = (lengths[me], [lengths[me]; MEMBERS]);
         let [mut first, mut second, mut third] =
             [own, out.iter().sum(), lengths.iter().sum()].map(|bytes| vec![0_u8; bytes]);
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
         let [own, out_room, all_room] =
-            [&mut first, &mut second, &mut third].map(|room| Span::new(room.as_mut_ptr(), room.len(), 1));
+            [&mut first, &mut second, &mut third].map(|room| unsafe { Span::new(room.as_mut_ptr(), room.len(), 1) });
         let (out, all) = (Row(out_room, out), Row(all_room, lengths));
         match (operation, me) {
             ("bcast", _) => bcast::bcast(turn, 0, &own, zero_copy).await,
@@ -232,7 +233,9 @@ fn what_is_short_and_blocks_needs_no_future() {
         let team = Team::new(Heap::new(1, usize::MAX, true).member(0), Config::built_in(1, Cores::Shared));
         let mut context = Context::from_waker(Waker::noop());
         let mut rooms = [vec![7_u8; len], vec![0; len]];
-        let [out, into] = rooms.each_mut().map(|room| Row(Span::new(room.as_mut_ptr(), len, 1), [len; MEMBERS]));
+        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
+        let [out, into] =
+            rooms.each_mut().map(|room| Row(unsafe { Span::new(room.as_mut_ptr(), len, 1) }, [len; MEMBERS]));
         [0, 1, 2, 3].map(|operation| {
             let Poll::Ready(turn) = pin!(team.open(0, 0, true)).poll(&mut context) else { panic!("it is alone") };
             let turn = turn.unwrap().expect("there is memory").waiting(waits);

@@ -21,7 +21,8 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         }
         let counts = |member: usize| match side.counts.is_null() {
             true => side.count,
-            false => usize::try_from(PlainBlocks::entry(side.counts, member)).unwrap_or(0),
+            // SAFETY: significant, so that it has an element for each member, by the caller's promise.
+            false => usize::try_from(unsafe { PlainBlocks::entry(side.counts, member) }).unwrap_or(0),
         };
         let count = (0..team.size()).map(counts).try_fold(0, usize::checked_add)?;
         // SAFETY: by the caller's promise.

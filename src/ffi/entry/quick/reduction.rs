@@ -94,10 +94,13 @@ impl<const BLOCKING: bool, const DOOR: i32> At<'_, BLOCKING, DOOR> {
         if unsafe { glue::cr_op_is_plain(call.op, side.dtype) } == 0 || !self.team.fits(size) {
             return None;
         }
-        let output = bytes(call.recv.buf, size, count)?;
-        let input = if call.send.in_place != 0 { output } else { bytes(call.send.buf, size, count)? };
+        // SAFETY: the buffers are the caller's until the operation is over, by its promise; as below.
+        let output = unsafe { bytes(call.recv.buf, size, count) }?;
+        // SAFETY: as above.
+        let input = if call.send.in_place != 0 { output } else { unsafe { bytes(call.send.buf, size, count) }? };
         let elements = Elements { dtype: side.dtype, op: call.op, size };
-        let units = |span: Span| Span::new(span.ptr(), count, size as isize);
+        // SAFETY: the same memory, in elements.
+        let units = |span: Span| unsafe { Span::new(span.ptr(), count, size as isize) };
         Some(Reduction { elements, input: units(input), output: units(output), bytes: input.len() })
     }
 }

@@ -5,43 +5,53 @@ use std::sync::Arc;
 
 /// An array argument of a call: the user's while the call lasts, or a copy.
 #[derive(Clone, Debug)]
-pub enum Array<T> {
+pub enum Array<'a, T> {
     /// The user's.
-    Borrowed(*const T, usize),
+    Borrowed(&'a [T]),
     /// A copy.
     Owned(Arc<[T]>),
 }
 
-impl<T: Copy> Array<T> {
+impl<'a, T: Copy> Array<'a, T> {
+    /// The user's array of so many elements.
+    ///
+    /// # Safety
+    /// It has them, and lasts so long, or has none.
+    pub unsafe fn borrowed(start: *const T, len: usize) -> Array<'a, T> {
+        Array::Borrowed(match start.is_null() {
+            true => &[],
+            // SAFETY: by the caller's promise.
+            false => unsafe { std::slice::from_raw_parts(start, len) },
+        })
+    }
+
     /// The elements.
     pub fn all(&self) -> &[T] {
         match self {
-            Array::Borrowed(_, 0) => &[],
-            // SAFETY: the user's array lasts as long as the call, and nothing that borrows it outlives that
-            // (`Side::own`).
-            Array::Borrowed(start, len) => unsafe { std::slice::from_raw_parts(*start, *len) },
+            Array::Borrowed(array) => array,
             Array::Owned(copy) => copy,
         }
     }
 
     /// Copies it.
-    pub fn own(&mut self) {
-        if let Array::Borrowed(..) = self {
-            *self = Array::Owned(self.all().into());
-        }
+    pub fn own(self) -> Array<'static, T> {
+        Array::Owned(match self {
+            Array::Borrowed(array) => array.into(),
+            Array::Owned(copy) => copy,
+        })
     }
 }
 
 /// How many elements each block has.
 #[derive(Clone, Debug)]
-pub enum Counts {
+pub enum Counts<'a> {
     /// In an array of ints.
-    Ints(Array<cr_count>),
+    Ints(Array<'a, cr_count>),
     /// In an array of sizes: of MPI's functions for large counts.
-    Big(Array<cr_big>),
+    Big(Array<'a, cr_big>),
 }
 
-impl Counts {
+impl Counts<'_> {
     /// Of one block. Open MPI refuses negative counts.
     pub fn of(&self, block: usize) -> usize {
         match self {
@@ -64,10 +74,10 @@ impl Counts {
     }
 
     /// Copies it.
-    pub fn own(&mut self) {
+    pub fn own(self) -> Counts<'static> {
         match self {
-            Counts::Ints(all) => all.own(),
-            Counts::Big(all) => all.own(),
+            Counts::Ints(all) => Counts::Ints(all.own()),
+            Counts::Big(all) => Counts::Big(all.own()),
         }
     }
 }
@@ -79,14 +89,14 @@ fn checked(count: cr_big) -> usize {
 
 /// Where blocks begin: in bytes where they have datatypes of their own, else in extents.
 #[derive(Clone, Debug)]
-pub enum Starts {
+pub enum Starts<'a> {
     /// In an array of ints.
-    Narrow(Array<cr_displ>),
+    Narrow(Array<'a, cr_displ>),
     /// In an array of addresses' differences.
-    Wide(Array<cr_wide>),
+    Wide(Array<'a, cr_wide>),
 }
 
-impl Starts {
+impl Starts<'_> {
     /// Of one block.
     pub fn of(&self, block: usize) -> isize {
         match self {
@@ -96,10 +106,10 @@ impl Starts {
     }
 
     /// Copies it.
-    pub fn own(&mut self) {
+    pub fn own(self) -> Starts<'static> {
         match self {
-            Starts::Narrow(all) => all.own(),
-            Starts::Wide(all) => all.own(),
+            Starts::Narrow(all) => Starts::Narrow(all.own()),
+            Starts::Wide(all) => Starts::Wide(all.own()),
         }
     }
 }

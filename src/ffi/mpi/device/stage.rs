@@ -103,7 +103,8 @@ impl Stage {
             memory: Some(memory),
             dtype,
             there,
-            here: Span::new(origin, count, dtype.info.extent),
+            // SAFETY: the memory holds so many elements, and goes when the stage does.
+            here: unsafe { Span::new(origin, count, dtype.info.extent) },
             each,
             streams: streams.map(|(into, out)| [into, out]),
             result,
@@ -136,7 +137,8 @@ impl Stage {
         if let Some([into, out]) = &self.streams {
             let run = |span: Span| {
                 let bytes = span.bytes();
-                Span::new(bytes.ptr().wrapping_offset(self.dtype.info.true_lb), bytes.len(), 1)
+                // SAFETY: the elements' memory without the gap before the first one.
+                unsafe { Span::new(bytes.ptr().wrapping_offset(self.dtype.info.true_lb), bytes.len(), 1) }
             };
             let stream = if way == Way::In { into } else { out };
             // SAFETY: the user's buffer holds the elements, and so does the memory here; both are left alone
