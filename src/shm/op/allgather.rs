@@ -25,7 +25,7 @@ fn may_bypass(turn: &Turn<'_>, len: usize) -> bool {
 /// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its
 /// block. From `zero_copy` bytes on, others may read a block directly.
 #[inline(always)]
-pub fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
+pub fn allgather<S: Stream, B: Blocks>(
     turn: Turn<'_, impl Waits>,
     own: Option<&S>,
     all: &B,
@@ -38,7 +38,7 @@ pub fn allgather<S: Stream + ?Sized, B: Blocks + ?Sized>(
 
 /// The same where a member's block is only for some others. Whom one has none from need not have called it.
 #[inline(always)]
-pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
+pub(super) fn among<S: Stream, B: Blocks>(
     turn: Turn<'_, impl Waits>,
     peers: impl Peers,
     own: Option<&S>,
@@ -56,7 +56,7 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
             || is_short_gathered(&turn, Operation::Allgather, len, zero_copy)
                 && all_lengths(all, peers.from(), |len| is_short_gathered(&turn, Operation::Allgather, len, zero_copy)))
         {
-            return waits.long(move || long(turn.halved(), peers, own, all, zero_copy)).await;
+            return waits.long(move || long(turn.halved(), peers, own.map(|own| own as _), all, zero_copy)).await;
         }
         if len > 0 {
             if let Some(wait) = turn.room_taken(len) {
@@ -96,11 +96,11 @@ pub(super) fn among<S: Stream + ?Sized, B: Blocks + ?Sized>(
 }
 
 /// Not all blocks are short.
-async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
+async fn long(
     turn: Turn<'_>,
     peers: impl Peers,
-    own: Option<&S>,
-    all: &B,
+    own: Option<&dyn Stream>,
+    all: &dyn Blocks,
     zero_copy: usize,
 ) -> Result<()> {
     let mine = Block::new(all, turn.me());
@@ -132,12 +132,12 @@ async fn long<S: Stream + ?Sized, B: Blocks + ?Sized>(
 
 /// All rounds. `from`: where others may read the caller's data, or 0. Returns the blocks that could not be
 /// read, and their lengths.
-async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
+async fn rounds(
     turn: &Turn<'_>,
     facts: &Facts,
     peers: impl Peers,
-    own: Option<&S>,
-    all: &B,
+    own: Option<&dyn Stream>,
+    all: &dyn Blocks,
     from: u64,
 ) -> Result<Vec<(Member, usize)>> {
     let fragment = turn.fragment();
@@ -204,7 +204,7 @@ async fn rounds<S: Stream + ?Sized, B: Blocks + ?Sized>(
 
 /// Publishes fragment `step` of the caller's data; `away` is to be announced with the first: where to read
 /// them instead, or 0.
-async fn put<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, step: u32, short: bool, away: Option<u64>) -> Result<()> {
+async fn put(turn: &Turn<'_>, data: &dyn Stream, step: u32, short: bool, away: Option<u64>) -> Result<()> {
     let (me, len, fragment) = (turn.me(), data.len(), turn.fragment());
     let at = step as usize * fragment;
     if short {

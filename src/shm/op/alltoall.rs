@@ -210,7 +210,7 @@ fn short_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 /// `into` are sent; then so it is for all members. Blocks of so many bytes as `zero_copy` says (a number: and
 /// more) others may read directly.
 #[inline(always)]
-pub fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+pub fn alltoall<O: Blocks, I: Blocks>(
     turn: Turn<'_, impl Waits>,
     out: Option<&O>,
     into: &I,
@@ -223,7 +223,7 @@ pub fn alltoall<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 
 /// The same where a member has blocks for and from some others only. Whom it has none from need not call.
 #[inline(always)]
-pub(super) fn among<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+pub(super) fn among<O: Blocks, I: Blocks>(
     turn: Turn<'_, impl Waits>,
     peers: impl Peers,
     out: Option<&O>,
@@ -261,12 +261,12 @@ fn wide(turn: Turn<'_>) -> Turn<'_> {
     if turn.shares_cores() { turn.in_whole_sets() } else { turn.widened() }
 }
 
-async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+async fn exchange(
     turn: Turn<'_>,
     plan: Plan<'_>,
     peers: impl Peers,
-    out: &O,
-    into: &I,
+    out: &dyn Blocks,
+    into: &dyn Blocks,
     own_left: bool,
 ) -> Result<()> {
     let facts = Facts { in_place: !own_left, ..turn.facts(Operation::Alltoall, plan.zero_copy) };
@@ -293,12 +293,12 @@ async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 }
 
 /// All rounds. `away(i)`: where member i may read its block, or 0. Returns the unreadable blocks' lengths.
-async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+async fn rounds(
     turn: &Turn<'_>,
     plan: Plan<'_>,
     facts: &Facts,
     peers: impl Peers,
-    (out, into): (&O, &I),
+    (out, into): (&dyn Blocks, &dyn Blocks),
     mut own_left: bool,
     away: impl Fn(Member) -> u64 + Copy,
 ) -> Result<Vec<(Member, usize)>> {
@@ -359,11 +359,11 @@ async fn rounds<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 }
 
 /// Publishes the part of round `round` of all blocks.
-async fn send<O: Blocks + ?Sized>(
+async fn send(
     turn: &Turn<'_>,
     plan: Plan<'_>,
     peers: impl Peers,
-    out: &O,
+    out: &dyn Blocks,
     round: u32,
     away: impl Fn(Member) -> u64,
 ) -> Result<()> {

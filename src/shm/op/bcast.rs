@@ -40,7 +40,7 @@ macro_rules! short {
 
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
 #[inline(always)]
-pub fn bcast<S: Stream + ?Sized>(
+pub fn bcast<S: Stream>(
     turn: Turn<'_, impl Waits>,
     root: Member,
     data: &S,
@@ -51,7 +51,7 @@ pub fn bcast<S: Stream + ?Sized>(
 
 /// As [`bcast`]; `divide`: the root may help readers that read its memory.
 #[inline(always)]
-pub fn bcast_by<S: Stream + ?Sized>(
+pub fn bcast_by<S: Stream>(
     turn: Turn<'_, impl Waits>,
     root: Member,
     data: &S,
@@ -71,7 +71,7 @@ pub fn bcast_by<S: Stream + ?Sized>(
 
 /// A [`bcast`] by a plain function, if the caller blocks and it is short; else gives the turn back.
 #[inline(always)]
-pub fn bcast_now<'t, W: Waits, S: Stream + ?Sized>(
+pub fn bcast_now<'t, W: Waits, S: Stream>(
     turn: Turn<'t, W>,
     root: Member,
     data: &S,
@@ -86,7 +86,7 @@ pub fn bcast_now<'t, W: Waits, S: Stream + ?Sized>(
 
 /// It is short, and the caller blocks.
 #[inline(always)]
-fn short_now<S: Stream + ?Sized>(turn: Turn<'_>, runs: impl Runs, root: Member, data: &S) -> Result<()> {
+fn short_now<S: Stream>(turn: Turn<'_>, runs: impl Runs, root: Member, data: &S) -> Result<()> {
     let len = data.len();
     short!(turn, root, data, len, |wait| runs.run(|| wait), |late| runs.reach(late))
 }
@@ -103,7 +103,7 @@ fn way(turn: &Turn<'_>, len: usize, zero_copy: usize, divide: bool) -> (Way, usi
     (way, middle)
 }
 
-async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, zero_copy: usize, divide: bool) -> Result<()> {
+async fn send(turn: Turn<'_>, data: &dyn Stream, zero_copy: usize, divide: bool) -> Result<()> {
     let (me, len, piece) = (turn.me(), data.len(), turn.piece(data.len()));
     let (way, middle) = way(&turn, len, zero_copy, divide);
     turn.set_free().await?;
@@ -132,7 +132,7 @@ async fn send<S: Stream + ?Sized>(turn: Turn<'_>, data: &S, zero_copy: usize, di
 }
 
 /// Writes what follows `at` to others' memory, where possible: to that of all before the one that it returns.
-async fn help<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, at: usize) -> Result<Member> {
+async fn help(turn: &Turn<'_>, data: &dyn Stream, at: usize) -> Result<Member> {
     if at == data.len() {
         return Ok(0);
     }
@@ -145,13 +145,7 @@ async fn help<S: Stream + ?Sized>(turn: &Turn<'_>, data: &S, at: usize) -> Resul
     Ok(turn.size())
 }
 
-async fn receive<S: Stream + ?Sized>(
-    turn: Turn<'_>,
-    root: Member,
-    data: &S,
-    zero_copy: usize,
-    divide: bool,
-) -> Result<()> {
+async fn receive(turn: Turn<'_>, root: Member, data: &dyn Stream, zero_copy: usize, divide: bool) -> Result<()> {
     let (len, piece) = (data.len(), turn.piece(data.len()));
     let (way, middle) = way(&turn, len, zero_copy, divide);
     if way.reads_peers() {

@@ -34,7 +34,7 @@ fn entry(turn: &Turn<'_>, root: Member, member: Member) -> *mut u8 {
 
 /// Sends `own` to `root`. From `zero_copy` bytes on, the root may read it directly.
 #[inline(always)]
-pub fn send<S: Stream + ?Sized>(
+pub fn send<S: Stream>(
     turn: Turn<'_, impl Waits>,
     root: Member,
     own: &S,
@@ -98,7 +98,7 @@ impl Order {
 }
 
 /// The block is not short.
-async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
+async fn send_long(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
     let (me, len, piece) = (turn.me(), own.len(), turn.piece(own.len()));
     let facts = turn.facts(Operation::Gather, zero_copy);
     let way = facts.way(len);
@@ -134,7 +134,7 @@ async fn send_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, ze
 }
 
 /// Writes the caller's part of its block to the root's memory, where possible.
-async fn write<S: Stream + ?Sized>(turn: &Turn<'_>, facts: &Facts, root: Member, own: &S) -> Result<bool> {
+async fn write(turn: &Turn<'_>, facts: &Facts, root: Member, own: &dyn Stream) -> Result<bool> {
     let at = middle(facts, own.len());
     if at == own.len() {
         return Ok(false);
@@ -169,7 +169,7 @@ macro_rules! receive_short {
 
 /// As the root, receives every member's block in `all`; `own` is its own data, if they are not in its block.
 #[inline(always)]
-pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
+pub fn receive<S: Stream, B: Blocks>(
     turn: Turn<'_, impl Waits>,
     own: Option<&S>,
     all: &B,
@@ -178,7 +178,9 @@ pub fn receive<S: Stream + ?Sized, B: Blocks + ?Sized>(
     let (turn, waits) = turn.begin();
     async move {
         if !are_short(&turn, all, zero_copy) {
-            return waits.long(move || receive_long(turn.narrowed().halved(), own, all, zero_copy)).await;
+            return waits
+                .long(move || receive_long(turn.narrowed().halved(), own.map(|own| own as _), all, zero_copy))
+                .await;
         }
         receive_short!(turn, own, all, |late| waits.reach(late).await)
     }
@@ -193,7 +195,7 @@ fn are_short<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> 
 /// A [`receive`] by a plain function, if the caller blocks and all blocks are short; else gives the turn
 /// back.
 #[inline(always)]
-pub fn receive_now<'t, W: Waits, S: Stream + ?Sized, B: Blocks + ?Sized>(
+pub fn receive_now<'t, W: Waits, S: Stream, B: Blocks>(
     turn: Turn<'t, W>,
     own: Option<&S>,
     all: &B,
@@ -208,22 +210,12 @@ pub fn receive_now<'t, W: Waits, S: Stream + ?Sized, B: Blocks + ?Sized>(
 
 /// All are short, by a caller that blocks.
 #[inline(always)]
-fn receive_short_now<S: Stream + ?Sized, B: Blocks + ?Sized>(
-    turn: Turn<'_>,
-    runs: impl Runs,
-    own: Option<&S>,
-    all: &B,
-) -> Result<()> {
+fn receive_short_now<S: Stream, B: Blocks>(turn: Turn<'_>, runs: impl Runs, own: Option<&S>, all: &B) -> Result<()> {
     receive_short!(turn, own, all, |late| runs.reach(late))
 }
 
 /// Not all blocks are short.
-async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
-    turn: Turn<'_>,
-    own: Option<&S>,
-    all: &B,
-    zero_copy: usize,
-) -> Result<()> {
+async fn receive_long(turn: Turn<'_>, own: Option<&dyn Stream>, all: &dyn Blocks, zero_copy: usize) -> Result<()> {
     let me = turn.me();
     let facts = turn.facts(Operation::Gather, zero_copy);
     turn.others().take(1).for_each(|m| tally::count(Operation::Gather, facts.way(all.len(m))));
@@ -261,10 +253,10 @@ async fn receive_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
 
 /// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0. Returns whose
 /// blocks could not be read, and how much of each the caller should have.
-async fn receive_all<B: Blocks + ?Sized>(
+async fn receive_all(
     turn: &Turn<'_>,
     facts: &Facts,
-    all: &B,
+    all: &dyn Blocks,
     to: impl Fn(Member) -> u64,
 ) -> Result<Vec<(Member, usize)>> {
     let me = turn.me();

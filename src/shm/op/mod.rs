@@ -5,6 +5,10 @@
 //! What only one of them knows (whether its data lie in one run of memory, so that others may read them
 //! directly) is announced in-band, by the writer.
 //!
+//! Short ways are compiled for each kind of data, long ones take `&dyn Stream` and `&dyn Blocks`: to tell the
+//! kind at run time costs them nothing that shows, and compiled for each they were an eighth of the
+//! component.
+//!
 //! What takes a fraction of a microsecond is written as a function that returns an `async move` block: an
 //! `async fn` copies its arguments once more before it begins (an Allreduce of 8 bytes took 6 % longer).
 

@@ -190,7 +190,7 @@ impl<S: Stream + ?Sized, B: Blocks + ?Sized> Blocks for Firsts<'_, S, B> {
 /// Sends the blocks of `out` along the edges, and receives those of `into`. From `zero_copy` bytes between
 /// two members on, others may read directly.
 #[inline(always)]
-pub async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
+pub async fn exchange<O: Blocks, I: Blocks>(
     turn: Turn<'_, impl Waits>,
     edges: &Edges,
     out: &O,
@@ -204,7 +204,7 @@ pub async fn exchange<O: Blocks + ?Sized, I: Blocks + ?Sized>(
 /// Sends `own` along all edges, and receives the blocks of `into`. From `zero_copy` bytes on, others may read
 /// directly.
 #[inline(always)]
-pub async fn spread<S: Stream + ?Sized, I: Blocks + ?Sized>(
+pub async fn spread<S: Stream, I: Blocks>(
     turn: Turn<'_, impl Waits>,
     edges: &Edges,
     own: &S,

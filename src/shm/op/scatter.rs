@@ -59,7 +59,7 @@ fn rooms(turn: &Turn<'_>, root: Member, zero_copy: usize) -> Rooms {
 /// As the root, sends every member its block of `all`; its own goes to `own`, if it does not stay there. From
 /// `zero_copy` bytes on, members may read their blocks directly.
 #[inline(always)]
-pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
+pub fn send<S: Stream, B: Blocks>(
     turn: Turn<'_, impl Waits>,
     all: &B,
     own: Option<&S>,
@@ -78,7 +78,7 @@ pub fn send<S: Stream + ?Sized, B: Blocks + ?Sized>(
                 dealt::send_all(turn, rooms, all)?;
                 return own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
             }
-            return waits.long(move || send_long(turn, all, own, zero_copy)).await;
+            return waits.long(move || send_long(turn, all, own.map(|own| own as _), zero_copy)).await;
         }
         if turn.others().any(|m| all.len(m) > 0) {
             if let Some(wait) = turn.room_taken(rooms.want(turn.team(), longest(all, turn.others()))) {
@@ -111,12 +111,7 @@ fn is_dealt<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> b
 }
 
 /// Not all blocks are short.
-async fn send_long<S: Stream + ?Sized, B: Blocks + ?Sized>(
-    turn: Turn<'_>,
-    all: &B,
-    own: Option<&S>,
-    zero_copy: usize,
-) -> Result<()> {
+async fn send_long(turn: Turn<'_>, all: &dyn Blocks, own: Option<&dyn Stream>, zero_copy: usize) -> Result<()> {
     let turn = turn.widened();
     let (me, deals) = (turn.me(), dealt::is_wanted(&turn));
     let plan = Plan::new(&turn, me, zero_copy);
@@ -181,12 +176,7 @@ fn middle(facts: &Facts, len: usize) -> usize {
 
 /// Writes the root's part of the blocks that are `away` to their members' memory, where possible: to that of
 /// all before the one that it returns.
-async fn help<B: Blocks + ?Sized>(
-    turn: &Turn<'_>,
-    facts: &Facts,
-    all: &B,
-    away: impl Fn(Member) -> bool,
-) -> Result<Member> {
+async fn help(turn: &Turn<'_>, facts: &Facts, all: &dyn Blocks, away: impl Fn(Member) -> bool) -> Result<Member> {
     for member in turn.others().filter(|&m| away(m)) {
         let (block, len) = (Block::new(all, member), all.len(member));
         let at = middle(facts, len);
@@ -202,10 +192,10 @@ async fn help<B: Blocks + ?Sized>(
 }
 
 /// Sends what does not fit the first slot.
-async fn send_rest<B: Blocks + ?Sized>(
+async fn send_rest(
     turn: &Turn<'_>,
     plan: &Plan<'_, '_>,
-    all: &B,
+    all: &dyn Blocks,
     away: impl Fn(Member) -> bool,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
@@ -246,7 +236,7 @@ async fn send_rest<B: Blocks + ?Sized>(
 
 /// Receives the caller's block from `root`.
 #[inline(always)]
-pub fn receive<S: Stream + ?Sized>(
+pub fn receive<S: Stream>(
     turn: Turn<'_, impl Waits>,
     root: Member,
     own: &S,
@@ -288,7 +278,7 @@ pub fn receive<S: Stream + ?Sized>(
 }
 
 /// The block is not short.
-async fn receive_long<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> Result<()> {
+async fn receive_long(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
     let turn = turn.widened();
     let (me, len) = (turn.me(), own.len());
     let plan = Plan::new(&turn, root, zero_copy);
