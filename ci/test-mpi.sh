@@ -362,12 +362,15 @@ if [ $stock = 0 ]; then
             timeout -k 5 60 "$mpiexec" --mca btl "$btl" --oversubscribe --mca mpi_yield_when_idle 1 "$@" -n 2 "$scratch/few" </dev/null 2>&1
         done | sed -n 's/^resident \([0-9]*\) KiB$/\1/p' | sort -n | head -n 1
     }
+    # 2 MB. Open MPI 5.0 takes more for what the component asks of it: half a megabyte.
+    most=1953
+    [ "$btl" != self,sm ] || most=2441
     without=$(resident --mca coll ^rust) with=$(resident)
-    if [ "${without:-0}" -gt 0 ] && [ "${with:-999999}" -le $((without + 1953)) ]; then
+    if [ "${without:-0}" -gt 0 ] && [ "${with:-999999}" -le $((without + most)) ]; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "FAILED  a rank that reduces numbers has ${with:-?} KiB with the component, ${without:-?} without it: more than 2 MB more"
+        echo "FAILED  a rank that reduces numbers has ${with:-?} KiB with the component, ${without:-?} without it: more than $most KiB more"
     fi
 fi
 

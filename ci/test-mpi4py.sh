@@ -4,7 +4,7 @@
 # synthetic machine of 8 cores. Each module is a job of its own. A module that fails is run again without the
 # component, to say whose failure it is.
 #
-#   ci/test-mpi4py.sh [--quick|--full] [NP...]   quick: the modules that use collectives; in an explicit list
+#   ci/test-mpi4py.sh [--quick|--full] [NP...]   quick: the modules about collectives; in an explicit list
 #                                                and
 #                                                on the synthetic machine four of them; NP 3 (default)
 #                                                full: all modules, NP 1 2 3 5 8
@@ -222,7 +222,7 @@ module() {
 
 mapfile -t modules < <(cd "$tests" && ls test_*.py | sed 's/\.py$//' | grep -E -- "$only")
 [ $full = 1 ] || mapfile -t modules < <(printf '%s\n' "${modules[@]}" \
-    | grep -E '^test_(cco_.*|comm.*|op|request|win|rma|io|threads|util_pkl5)$')
+    | grep -E '^test_(cco_.*|comm.*|op|request|win|threads|util_pkl5)$')
 mapfile -t few < <(printf '%s\n' "${modules[@]}" | grep -E '^test_cco_(buf|nb_buf|obj|pr_buf)$')
 mapfile -t plain < <(printf '%s\n' "${modules[@]}" | grep -E '^test_cco_(buf|vec)$')
 mapfile -t collective < <(printf '%s\n' "${modules[@]}" | grep -E '^test_(cco_.*|comm_topo)$')
