@@ -41,6 +41,10 @@
 //! [`store`] → {[`topo`], [`sync`]}. `unsafe` lives in `ffi`, [`shm`] and [`sync`] (and where the
 //! simulator copies memory); everything else forbids it, and everything but `ffi` is free of MPI.
 //!
+//! System calls go by the crate `nix`. Straight by `libc` go those that it lacks (pidfd_open, getrandom,
+//! mincore, dlsym, robust mutexes), those of which every instruction counts (futex, sched_yield,
+//! clock_gettime), and copies between processes, whose memory is no slice ([`shm::cma`]).
+//!
 //! # Rules that keep it right
 //!
 //! * **Choice is the same on all ranks.** What a group does depends on what all of its members know: sizes,

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::os::{machine_pages, system_page};
 use crate::sync::cgroup;
 
 /// All there may be.
@@ -27,10 +28,7 @@ fn limit<P: AsRef<Path>>(folders: &[P]) -> u64 {
 
 /// The memory of the machine.
 fn machine() -> u64 {
-    // SAFETY: only queries.
-    let (pages, bytes) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    let product = u64::try_from(pages).ok().zip(u64::try_from(bytes).ok()).and_then(|(a, b)| a.checked_mul(b));
-    product.unwrap_or(u64::MAX)
+    machine_pages().and_then(|pages| pages.checked_mul(system_page())).unwrap_or(u64::MAX)
 }
 
 #[cfg(all(test, not(miri), not(loom)))]

@@ -6,20 +6,21 @@
 //! caller would; without a policy of its own, on the NUMA node that the caller runs on), so a process that is
 //! bound finds its pool in its own node, and nothing is left to readers that touch first.
 
-use std::ffi::CStr;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::descriptor;
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
+
 use super::failure::Failure;
 use super::lifelock::Lifelock;
 use super::locator::LONGEST_PATH;
 use super::mapping::Mapping;
 use super::os::random;
+use crate::sync::files::{self, beyond_standard};
 
 /// Where the memory of a pool comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Store {
     pub fn create(backing: &Backing, bytes: u64) -> Result<Store, Failure> {
         check_limit(bytes)?;
         let (file, path) = match backing {
-            Backing::Memfd => (memfd()?, None),
+            Backing::Memfd => (files::in_memory(c"coll_rust").map_err(|e| Failure::of("memfd_create", e))?, None),
             Backing::Unnamed(folder) => (unnamed(folder)?, None),
             Backing::Folder(folder) => named(folder).map(|(file, path)| (file, Some(path)))?,
         };
@@ -76,10 +77,8 @@ impl Store {
             Ok(map) => {
                 if in_memory {
                     // Nobody can cut it under its readers. Without the seals it works as well.
-                    // SAFETY: only flags of our file.
-                    unsafe {
-                        libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)
-                    };
+                    let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
+                    let _ = fcntl(&file, FcntlArg::F_ADD_SEALS(seals));
                 }
                 let comes_by_touch = in_memory && !counts_ahead();
                 Ok(Store { file, path, folder: backing.folder().map(Path::to_owned), comes_by_touch, map })
@@ -123,7 +122,7 @@ impl Store {
         let mut done = 0;
         while done < bytes {
             let piece = PIECE.min(bytes - done);
-            if let Err(error) = self.fallocate(0, at + done, piece) {
+            if let Err(error) = self.fallocate(FallocateFlags::empty(), at + done, piece) {
                 // A file system that is full to the last page would hurt others.
                 self.unreserve(at, done);
                 return Err(Failure::of(format!("fallocate of {bytes} bytes for a pool in {}", self.place()), error));
@@ -135,7 +134,8 @@ impl Store {
 
     /// Gives pages back to the system, and tells whether that worked.
     pub fn unreserve(&self, at: u64, bytes: u64) -> bool {
-        bytes == 0 || self.fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, at, bytes).is_ok()
+        let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        bytes == 0 || self.fallocate(hole, at, bytes).is_ok()
     }
 
     /// Bytes that the system holds for it.
@@ -144,15 +144,11 @@ impl Store {
         self.file.metadata().map_or(0, |data| data.blocks() * 512)
     }
 
-    fn fallocate(&self, mode: i32, at: u64, bytes: u64) -> io::Result<()> {
+    fn fallocate(&self, mode: FallocateFlags, at: u64, bytes: u64) -> nix::Result<()> {
         loop {
-            // SAFETY: only the file's pages, of which those in use are not given back.
-            if unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at as libc::off_t, bytes as libc::off_t) } == 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+            match fallocate(&self.file, mode, at as libc::off_t, bytes as libc::off_t) {
+                Err(Errno::EINTR) => {}
+                done => return done,
             }
         }
     }
@@ -174,41 +170,14 @@ fn counts_ahead() -> bool {
     fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim() == "2")
 }
 
-/// A file beyond the limit of file sizes would be a signal (SIGXFSZ), not an error.
 fn check_limit(bytes: u64) -> Result<(), Failure> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills `limit`.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-    if known && bytes > limit.rlim_cur {
+    let longest = files::longest();
+    if bytes > longest {
         return Err(Failure::new(format!(
-            "a pool of {bytes} bytes is beyond the limit of file sizes, {} bytes (ulimit -f)",
-            limit.rlim_cur
+            "a pool of {bytes} bytes is beyond the limit of file sizes, {longest} bytes (ulimit -f)"
         )));
     }
     Ok(())
-}
-
-fn memfd() -> Result<File, Failure> {
-    const NAME: &CStr = c"coll_rust";
-    let create = |flags| {
-        // SAFETY: a name with a 0 at its end.
-        unsafe { libc::memfd_create(NAME.as_ptr(), flags) }
-    };
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // Linux before 6.3 knows no MFD_NOEXEC_SEAL; later ones complain in their log where it is missing.
-    let fd = match create(flags | libc::MFD_NOEXEC_SEAL) {
-        -1 => create(flags),
-        fd => fd,
-    };
-    if fd < 0 {
-        return Err(Failure::last("memfd_create"));
-    }
-    // SAFETY: a descriptor that was just made.
-    let file = unsafe { OwnedFd::from_raw_fd(fd) };
-    let file = File::from(descriptor::beyond_standard(file).map_err(|e| Failure::of("memfd_create", e))?);
-    // memfd_create gives all users all rights.
-    file.set_permissions(Permissions::from_mode(0o600)).map_err(|e| Failure::of("fchmod of a memfd", e))?;
-    Ok(file)
 }
 
 /// A file that has no name, or, on file systems that have no such files, none any more.
@@ -220,7 +189,7 @@ fn unnamed(folder: &Path) -> Result<File, Failure> {
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC);
     let cannot = |error| Failure::of(format!("cannot create a file in {}", folder.display()), error);
     match options.open(folder) {
-        Ok(file) => Ok(descriptor::beyond_standard(file.into()).map_err(cannot)?.into()),
+        Ok(file) => Ok(beyond_standard(file.into()).map_err(cannot)?.into()),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) => {
             let (file, path) = named(folder)?;
             fs::remove_file(&path).map_err(|e| Failure::of(format!("cannot remove {}", path.display()), e))?;
@@ -272,7 +241,7 @@ fn named(folder: &Path) -> Result<(File, PathBuf), Failure> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
     match options.open(&path) {
-        Ok(file) => match descriptor::beyond_standard(file.into()) {
+        Ok(file) => match beyond_standard(file.into()) {
             Ok(file) => Ok((file.into(), path)),
             Err(error) => {
                 drop(fs::remove_file(&path));

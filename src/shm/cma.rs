@@ -1,9 +1,15 @@
 //! Reading and writing another process' private memory: cross memory attach, process_vm_readv(2) and
 //! process_vm_writev(2).
+//!
+//! Data go by the C library's calls: nix takes slices, and the memory of a [`Span`](crate::endpoint::Span) is
+//! none (somebody may write it meanwhile, or nobody ever has). A few bytes of one's own are a slice.
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
+use nix::unistd::Pid;
 
 use super::failure::Failure;
 use super::os::random;
@@ -75,26 +81,40 @@ fn completely(
     Ok(())
 }
 
+/// Reads the few bytes of process `pid` at address `from` that `to` has: the system moves so many at once.
+pub fn peek(pid: i32, from: u64, to: &mut [u8]) -> io::Result<()> {
+    let (few, there) = (to.len(), RemoteIoVec { base: from as usize, len: to.len() });
+    all_of(few, process_vm_readv(Pid::from_raw(pid), &mut [IoSliceMut::new(to)], &[there]))
+}
+
+/// Writes a few bytes to address `to` of process `pid`.
+fn poke(pid: i32, from: &[u8], to: u64) -> io::Result<()> {
+    let there = RemoteIoVec { base: to as usize, len: from.len() };
+    all_of(from.len(), process_vm_writev(Pid::from_raw(pid), &[IoSlice::new(from)], &[there]))
+}
+
+fn all_of(bytes: usize, moved: nix::Result<usize>) -> io::Result<()> {
+    if moved? == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
 /// Whether the private memory of process `pid` can be read and written: reads its number at `address`,
 /// compares, and writes the same. (A refused ptrace, a filter of system calls, another user name space: EPERM
 /// or ENOSYS. Another PID name space: ESRCH, or somebody else's memory.)
 pub fn probe(pid: i32, address: u64, secret: [u8; SECRET]) -> Result<(), Failure> {
     let mut got = [0; SECRET];
-    // SAFETY: `got` holds so many bytes.
-    unsafe { read(pid, address, got.as_mut_ptr(), got.len()) }
-        .map_err(|e| Failure::of(format!("process_vm_readv from process {pid}"), e))?;
+    peek(pid, address, &mut got).map_err(|e| Failure::of(format!("process_vm_readv from process {pid}"), e))?;
     if got != secret {
         return Err(Failure::new(format!("process_vm_readv from process {pid} read the memory of another process")));
     }
-    // SAFETY: `got` holds 16 bytes. The other process has a word of that number there, which nobody gives
-    // another value.
-    unsafe { write(pid, got.as_ptr(), address, got.len()) }
-        .map_err(|e| Failure::of(format!("process_vm_writev to process {pid}"), e))
+    // The other process has that number there, which nobody gives another value.
+    poke(pid, &got, address).map_err(|e| Failure::of(format!("process_vm_writev to process {pid}"), e))
 }
 
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
+    use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    use std::num::NonZeroUsize;
 
     #[test]
     fn moves_all_of_it() {
@@ -129,14 +149,14 @@ mod tests {
 
     #[test]
     fn a_hole_behind_the_data_is_an_error() {
+        let page = crate::shm::os::system_page() as usize;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let pages = NonZeroUsize::new(2 * page).unwrap();
         // SAFETY: a fresh anonymous mapping of two pages, of which the second is unmapped again.
         let start = unsafe {
-            let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let start = libc::mmap(std::ptr::null_mut(), 2 * page, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-            assert_ne!(start, libc::MAP_FAILED);
-            assert_eq!(libc::munmap(start.wrapping_byte_add(page), page), 0);
-            start.addr() + page - 100
+            let start = mmap_anonymous(None, pages, access, MapFlags::MAP_PRIVATE).unwrap();
+            munmap(start.byte_add(page), page).unwrap();
+            start.addr().get() + page - 100
         };
         let mut to = [0; 200];
         // SAFETY: `to` holds 200 bytes.

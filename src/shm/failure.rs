@@ -17,13 +17,8 @@ impl Failure {
     }
 
     /// A failed system call.
-    pub fn of(what: impl Into<String>, error: io::Error) -> Failure {
-        Failure { what: what.into(), system: Some(error) }
-    }
-
-    /// A system call that has just set `errno`.
-    pub fn last(what: impl Into<String>) -> Failure {
-        Failure::of(what, io::Error::last_os_error())
+    pub fn of(what: impl Into<String>, error: impl Into<io::Error>) -> Failure {
+        Failure { what: what.into(), system: Some(error.into()) }
     }
 
     /// The same, and what it is about.

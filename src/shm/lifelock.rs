@@ -15,23 +15,19 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+
+use nix::fcntl::{FcntlArg, fcntl};
 
 /// All of a file, for writing.
 fn all() -> libc::flock {
-    // SAFETY: plain numbers; l_pid must be 0.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = libc::F_WRLCK as libc::c_short;
-    lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock
+    // For this kind of lock l_pid must be 0.
+    libc::flock { l_type: libc::F_WRLCK as _, l_whence: libc::SEEK_SET as _, l_start: 0, l_len: 0, l_pid: 0 }
 }
 
 /// Locks the caller's file for as long as its process lives: whether that worked.
 pub fn take(file: &File) -> bool {
-    let lock = all();
-    // SAFETY: the kernel reads the structure.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) == 0 }
+    fcntl(file, FcntlArg::F_OFD_SETLK(&all())).is_ok()
 }
 
 /// Another process' file, which its owner has [locked](take).
@@ -53,9 +49,7 @@ impl Lifelock {
     /// Whether the lock is known to be gone.
     pub fn is_gone(&self) -> bool {
         let mut lock = all();
-        // SAFETY: the kernel writes the structure.
-        let asked = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } == 0;
-        asked
+        fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok()
             && lock.l_type == libc::F_UNLCK as libc::c_short
             && self.file.metadata().is_ok_and(|data| (data.dev(), data.ino()) == self.identity)
     }
@@ -65,14 +59,12 @@ impl Lifelock {
 mod tests {
     use super::*;
     use std::fs::OpenOptions;
-    use std::os::fd::{FromRawFd, OwnedFd};
+    use std::os::fd::AsRawFd;
     use std::path::PathBuf;
 
     /// A file of the caller's, and the same opened anew.
     fn two() -> (File, File) {
-        // SAFETY: a name with a 0 at its end; the descriptor was just made.
-        let file: File =
-            unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"lifelock".as_ptr(), libc::MFD_CLOEXEC)) }.into();
+        let file = crate::sync::files::in_memory(c"lifelock").unwrap();
         let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let again = OpenOptions::new().read(true).write(true).open(path).unwrap();
         (file, again)

@@ -5,11 +5,14 @@
 //! group first uses them: until then nothing can make the system provide them, be it mlockall(2), a wrong
 //! read, or a tool that looks at all that is mapped. Core dumps leave pools out.
 
+use std::ffi::c_void;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::ptr::{self, NonNull};
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
+
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mlock, mmap, mprotect, munlock, munmap};
 
 use super::alloc::PageSet;
 use super::memory::{PAGE, Page};
@@ -39,22 +42,19 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Gives the first `len` bytes of `file` an address. The first page of the system is open.
     pub fn of(file: &File, len: u64, writable: bool) -> io::Result<Mapping> {
-        let len = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let all = NonZeroUsize::new(len).ok_or(io::ErrorKind::InvalidInput)?;
         let locks = pages::are_locked();
         // SAFETY: a new mapping at an address that the kernel chooses.
-        let start = unsafe { libc::mmap(ptr::null_mut(), len, libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let start = unsafe { mmap(None, all, ProtFlags::PROT_NONE, MapFlags::MAP_SHARED, file, 0) }?.cast();
         let set = |page: usize| Mutex::new(PageSet::new(u32::try_from(len.div_ceil(page)).unwrap_or(u32::MAX)));
         let map = Mapping { start, len, writable, locks, open: set(unit()), ahead: set(PAGE) };
         // SAFETY: our mapping. That it is not locked as a whole, and not dumped, are wishes.
         unsafe {
             if locks {
-                libc::munlock(start.as_ptr().cast(), len);
+                let _ = munlock(start.cast(), len);
             }
-            libc::madvise(start.as_ptr().cast(), len, libc::MADV_DONTDUMP);
+            let _ = madvise(start.cast(), len, MmapAdvise::MADV_DONTDUMP);
         }
         map.protect(0, unit().min(len), true)?;
         lock(&map.open).add(0, 1);
@@ -77,7 +77,7 @@ impl Mapping {
             }
             if self.locks {
                 // SAFETY: changes no contents. A wish: there is a limit.
-                unsafe { libc::mlock(self.start().wrapping_add(at).cast(), bytes) };
+                let _ = unsafe { mlock(self.at(at), bytes) };
             }
         }
         open.add(first as u32, count);
@@ -85,12 +85,14 @@ impl Mapping {
     }
 
     fn protect(&self, at: usize, bytes: usize, writable: bool) -> io::Result<()> {
-        let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        let access = if writable { ProtFlags::PROT_READ | ProtFlags::PROT_WRITE } else { ProtFlags::PROT_READ };
         // SAFETY: within the mapping; what can be written already stays so.
-        match unsafe { libc::mprotect(self.start().wrapping_add(at).cast(), bytes, access) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(unsafe { mprotect(self.at(at), bytes, access) }?)
+    }
+
+    /// A place within it, for the system.
+    fn at(&self, at: usize) -> NonNull<c_void> {
+        self.start.map_addr(|start| start.saturating_add(at)).cast()
     }
 
     /// Opens pages of the pool, and maps those that have not been mapped so before. Again it would change
@@ -122,7 +124,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: this mapping is ours, and nobody holds an address in it any more (`Group` and `Pool` see to
         // it).
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        let _ = unsafe { munmap(self.start.cast(), self.len) };
     }
 }
 

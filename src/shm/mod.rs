@@ -52,7 +52,6 @@ pub mod budget;
 pub mod cma;
 pub mod config;
 pub mod copy;
-mod descriptor;
 pub mod drive;
 pub mod failure;
 pub mod group;

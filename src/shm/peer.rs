@@ -18,16 +18,19 @@
 //! the look and the copy for as long as that takes. (Linux has no such call that takes a descriptor.)
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
 use super::copy;
-use super::descriptor;
 use super::failure::Failure;
 use super::layout::LOCKED;
 use super::lifelock::Lifelock;
@@ -35,6 +38,7 @@ use super::locator::{Locator, pid_space};
 use super::mapping::Mapping;
 use super::smsc::Endpoint;
 use crate::sync::clock;
+use crate::sync::files::beyond_standard;
 
 /// Another process' pool.
 #[derive(Debug)]
@@ -137,7 +141,7 @@ fn open_at(path: &Path, locator: &Locator) -> Result<File, Failure> {
     if is_pool(&fs::metadata(path).map_err(cannot)?) {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(cannot)?;
-        let file = File::from(descriptor::beyond_standard(file.into()).map_err(cannot)?);
+        let file = File::from(beyond_standard(file.into()).map_err(cannot)?);
         if is_pool(&file.metadata().map_err(cannot)?) {
             file.read_exact_at(&mut token, 0).map_err(cannot)?;
             if token == locator.token {
@@ -173,11 +177,12 @@ impl Watch {
     }
 
     fn start(pid: i32) -> Watch {
+        // nix has neither this call nor that of `is_pidfd`.
         // SAFETY: only a number; the call makes a descriptor.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         match i32::try_from(fd) {
             // SAFETY: a descriptor that was just made.
-            Ok(fd) if fd >= 0 => match descriptor::beyond_standard(unsafe { OwnedFd::from_raw_fd(fd) }) {
+            Ok(fd) if fd >= 0 => match beyond_standard(unsafe { OwnedFd::from_raw_fd(fd) }) {
                 Ok(fd) => Watch::Descriptor(fd),
                 Err(_) => Watch::by_number(pid),
             },
@@ -195,15 +200,14 @@ impl Watch {
             Watch::Unknown => false,
             Watch::Lock(lock) => lock.is_gone(),
             Watch::Descriptor(fd) => {
-                let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-                // SAFETY: one entry. It is readable when the process has ended, waited for or not.
-                let ready = unsafe { libc::poll(&mut poll, 1, 0) };
-                ready == 1 && poll.revents & (libc::POLLIN | libc::POLLHUP) != 0 && is_pidfd(fd)
+                let mut asked = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+                let ready = poll(&mut asked, PollTimeout::ZERO) == Ok(1);
+                // It is readable when the process has ended, waited for or not.
+                let ended = PollFlags::POLLIN | PollFlags::POLLHUP;
+                ready && asked[0].revents().is_some_and(|events| events.intersects(ended)) && is_pidfd(fd)
             }
             Watch::Number(pid, started) => {
-                // SAFETY: signal 0 is none.
-                let gone = unsafe { libc::kill(*pid, 0) } != 0
-                    && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+                let gone = kill(Pid::from_raw(*pid), None) == Err(Errno::ESRCH);
                 let other = stat(*pid)
                     .is_some_and(|(state, now)| matches!(state, 'Z' | 'X') || started.is_some_and(|then| then != now));
                 gone || other
@@ -217,7 +221,7 @@ impl Watch {
 fn is_pidfd(fd: &OwnedFd) -> bool {
     // SAFETY: signal 0 is none.
     let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), 0, ptr::null::<u8>(), 0) };
-    sent == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EBADF)
+    sent == 0 || Errno::last() != Errno::EBADF
 }
 
 /// State and start of a process, as proc(5) has them.
@@ -234,6 +238,9 @@ fn stat(pid: i32) -> Option<(char, u64)> {
 mod tests {
     use std::process::{Child, Command, Stdio};
 
+    use nix::sys::signal::Signal;
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+
     use super::*;
 
     fn cat() -> Child {
@@ -247,14 +254,9 @@ mod tests {
         let pid = child.id() as i32;
         let watches = [Watch::start(pid), Watch::by_number(pid)];
         assert!(watches.iter().all(|watch| !watch.is_dead()));
-        // SAFETY: our child, not yet waited for.
-        assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
-        // SAFETY: `siginfo_t` is plain; WNOWAIT leaves the zombie.
-        let waited = unsafe {
-            let mut info: libc::siginfo_t = std::mem::zeroed();
-            libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT)
-        };
-        assert_eq!(waited, 0);
+        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+        // WNOWAIT leaves the zombie.
+        waitid(Id::Pid(Pid::from_raw(pid)), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
         assert!(watches.iter().all(Watch::is_dead), "a zombie: {watches:?}");
         child.wait().unwrap();
         assert!(watches.iter().all(Watch::is_dead), "nothing left: {watches:?}");

@@ -6,6 +6,8 @@
 //! what counts is whether the members can be given different ones.
 
 use super::cgroup;
+use nix::sched::sched_getaffinity;
+use nix::unistd::Pid;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
@@ -149,12 +151,14 @@ fn place(rooms: &[Room], owners: &mut [Option<usize>], new: usize) -> bool {
 
 /// The affinity mask of the process' first thread.
 fn mask() -> Option<[u64; WORDS]> {
-    let mut mask = [0_u64; WORDS];
-    let process = std::process::id() as libc::pid_t;
-    // SAFETY: the kernel writes at most so many bytes; an array of words is as good as the structure.
-    let code = unsafe { libc::sched_getaffinity(process, size_of_val(&mask), (&raw mut mask).cast()) };
-    // A machine with more processors than that is an error.
-    (code == 0 && mask.iter().any(|&word| word != 0)).then_some(mask)
+    // A machine with more processors than a set has is an error.
+    let set = sched_getaffinity(Pid::this()).ok()?;
+    let word = |at: usize| {
+        let bits = (0..64).map(|bit| u64::from(set.is_set(64 * at + bit) == Ok(true)) << bit);
+        bits.fold(0, |word, bit| word | bit)
+    };
+    let mask: [u64; WORDS] = std::array::from_fn(word);
+    mask.iter().any(|&word| word != 0).then_some(mask)
 }
 
 /// The tightest quota of the caller's control groups, and which has it: of equal ones, the outermost.

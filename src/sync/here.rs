@@ -84,36 +84,34 @@ impl Here {
 #[cfg(all(test, not(any(miri, loom))))]
 mod tests {
     use super::*;
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    /// The caller's.
+    const THREAD: Pid = Pid::from_raw(0);
 
     /// Binds the caller's thread to one core.
     fn bind(core: usize) {
-        // SAFETY: a set of zeros is an empty one.
-        unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(core, &mut set);
-            assert_eq!(libc::sched_setaffinity(0, size_of_val(&set), &raw const set), 0);
-        }
+        let mut set = CpuSet::new();
+        set.set(core).unwrap();
+        sched_setaffinity(THREAD, &set).unwrap();
     }
 
     #[test]
     fn who_moves_is_somewhere_else() {
-        // SAFETY: a set of zeros is an empty one.
-        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes at most so many bytes.
-        assert_eq!(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) }, 0);
+        let set = sched_getaffinity(THREAD).unwrap();
         let here = Here::find();
         // SAFETY: a symbol of the C library's of this type, if it has it.
         let kept = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>().as_ref() };
         assert!(here != Here::NOWHERE || kept.is_none_or(|&size| size == 0), "the kernel keeps it");
-        // SAFETY: within the set.
-        let cores = (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) });
+        let cores = (0..CpuSet::count()).filter(|&core| set.is_set(core).unwrap());
         for core in cores.collect::<Vec<_>>() {
             bind(core);
             let found = here.core();
             assert!(found == core as Core + 1 || here == Here::NOWHERE, "{found} on {core}");
         }
         assert_eq!(Here::NOWHERE.core(), 0);
-        // SAFETY: the same set: other tests may run on this thread.
-        assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }, 0);
+        // Other tests may run on this thread.
+        sched_setaffinity(THREAD, &set).unwrap();
     }
 }

@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod clock;
 #[cfg(not(loom))]
 pub mod cores;
+pub mod files;
 pub mod futex;
 pub mod here;
 #[cfg(loom)]

@@ -32,16 +32,20 @@ impl Segment {
 #[cfg(not(loom))]
 mod mapped {
     use super::*;
-    use std::ffi::CStr;
-    use std::fs::{File, Permissions};
-    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-    use std::os::unix::fs::PermissionsExt;
-    use std::ptr;
+    use crate::sync::files;
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl, posix_fallocate};
+    use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+    use std::ffi::c_void;
+    use std::fs::File;
+    use std::num::NonZeroUsize;
+
+    const ACCESS: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
 
     impl Segment {
         /// Zeroed memory that the caller shares with the children that it forks from now on.
         pub fn anonymous(words: usize) -> io::Result<Segment> {
-            Segment::map(words, -1, libc::MAP_ANONYMOUS)
+            // SAFETY: a new mapping at an address that the kernel chooses.
+            Segment::map(words, |bytes| unsafe { mmap_anonymous(None, bytes, ACCESS, MapFlags::MAP_SHARED) })
         }
 
         /// Zeroed memory in a file without a name, and the file, by which others [attach](Segment::of). It
@@ -49,87 +53,42 @@ mod mapped {
         pub fn create(words: usize) -> io::Result<(Segment, File)> {
             let bytes = words.checked_mul(8).and_then(|bytes| libc::off_t::try_from(bytes).ok());
             let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
-            let file = unnamed()?;
-            if beyond_limit(bytes) {
+            let file = files::in_memory(c"coll-rust-store")?;
+            if bytes as u64 > files::longest() {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            // SAFETY: both act on the caller's file.
-            unsafe {
-                match libc::posix_fallocate(file.as_raw_fd(), 0, bytes) {
-                    0 => {}
-                    code => return Err(io::Error::from_raw_os_error(code)),
-                }
-                let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-                if libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) != 0 {
-                    return Err(io::Error::last_os_error());
-                }
-            }
-            Ok((Segment::map(words, file.as_raw_fd(), 0)?, file))
+            posix_fallocate(&file, 0, bytes)?;
+            let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+            fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+            Ok((Segment::in_file(words, &file)?, file))
         }
 
         /// What [`create`](Segment::create) made, as its file says; another file is refused.
         pub fn of(file: &File) -> io::Result<Segment> {
-            // SAFETY: asks for the file's seals.
-            let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-            if seals == -1 || seals & libc::F_SEAL_SHRINK == 0 {
+            let seals = fcntl(file, FcntlArg::F_GET_SEALS).map_or(SealFlag::empty(), SealFlag::from_bits_retain);
+            if !seals.contains(SealFlag::F_SEAL_SHRINK) {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
             let words = usize::try_from(file.metadata()?.len() / 8).map_err(|_| io::ErrorKind::OutOfMemory)?;
-            Segment::map(words, file.as_raw_fd(), 0)
+            Segment::in_file(words, file)
         }
 
-        fn map(words: usize, file: i32, flags: i32) -> io::Result<Segment> {
-            let bytes = words.checked_mul(8).filter(|bytes| *bytes > 0).ok_or(io::ErrorKind::InvalidInput)?;
-            let access = libc::PROT_READ | libc::PROT_WRITE;
+        fn in_file(words: usize, file: &File) -> io::Result<Segment> {
             // SAFETY: a new mapping at an address that the kernel chooses.
-            let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED | flags, file, 0) };
-            if start == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-            Ok(Segment { start, words })
+            Segment::map(words, |bytes| unsafe { mmap(None, bytes, ACCESS, MapFlags::MAP_SHARED, file, 0) })
         }
-    }
 
-    /// A file in memory, for this user only.
-    fn unnamed() -> io::Result<File> {
-        const NAME: &CStr = c"coll-rust-store";
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // Linux before 6.3 knows no MFD_NOEXEC_SEAL, later ones complain in their log where it is missing.
-        // SAFETY: a name with a 0 at its end.
-        let made = unsafe {
-            match libc::memfd_create(NAME.as_ptr(), flags | libc::MFD_NOEXEC_SEAL) {
-                -1 => libc::memfd_create(NAME.as_ptr(), flags),
-                made => made,
-            }
-        };
-        if made < 0 {
-            return Err(io::Error::last_os_error());
+        /// `map` makes a mapping of so many bytes.
+        fn map(words: usize, map: impl FnOnce(NonZeroUsize) -> nix::Result<NonNull<c_void>>) -> io::Result<Segment> {
+            let bytes = words.checked_mul(8).and_then(NonZeroUsize::new).ok_or(io::ErrorKind::InvalidInput)?;
+            Ok(Segment { start: map(bytes)?.cast(), words })
         }
-        // SAFETY: the descriptor was just made.
-        let mut file = unsafe { OwnedFd::from_raw_fd(made) };
-        if made <= libc::STDERR_FILENO {
-            // A program that has closed these may go on printing. This is F_DUPFD_CLOEXEC from 3 on.
-            file = file.try_clone()?;
-        }
-        let file = File::from(file);
-        // memfd_create gives all users all rights.
-        file.set_permissions(Permissions::from_mode(0o600))?;
-        Ok(file)
-    }
-
-    /// Whether a file may not be so long: to make it would be a signal (SIGXFSZ), not an error.
-    fn beyond_limit(bytes: libc::off_t) -> bool {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: fills `limit`.
-        let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-        known && bytes as libc::rlim_t > limit.rlim_cur
     }
 
     impl Drop for Segment {
         fn drop(&mut self) {
             // SAFETY: the mapping is ours, and who refers to it borrows it or shares in it.
-            unsafe { libc::munmap(self.start.as_ptr().cast(), self.words * 8) };
+            let _ = unsafe { munmap(self.start.cast(), self.words * 8) };
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::store::placement::{Job, Seat, names, put_by, ranks, seats};
 use crate::store::{Error, Store};
 use crate::sync::segment::Segment;
 use crate::topo::{Hardware, LevelSpec, Locality};
+use nix::sys::signal::{Signal, raise};
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::os::fd::IntoRawFd;
@@ -193,10 +194,10 @@ fn writer(name: &cr_proc) -> Option<Writer> {
 impl Writer {
     /// What it tells; `None` where its memory cannot be read, or is another process's.
     fn told(&self) -> Option<u64> {
-        let mut told = [0_u64; TOLD.len()];
-        // SAFETY: so many bytes are ours.
-        unsafe { cma::read(self.pid, self.address, told.as_mut_ptr().cast(), size_of_val(&told)) }.ok()?;
-        (told[0] == mark(&self.name)).then_some(told[1])
+        let mut told = [[0; 8]; TOLD.len()];
+        cma::peek(self.pid, self.address, told.as_flattened_mut()).ok()?;
+        let [name, what] = told.map(u64::from_ne_bytes);
+        (name == mark(&self.name)).then_some(what)
     }
 
     /// The store in its descriptor of this number. What lies there may be anything.
@@ -286,8 +287,7 @@ fn step() {
     let number = STEPS.fetch_add(1, Ordering::Relaxed);
     if kill == Some(number) {
         print(&format!("coll/rust: rank {} kills itself at step {number} of the store", own_name().rank));
-        // SAFETY: only a signal to this process.
-        unsafe { libc::raise(libc::SIGKILL) };
+        let _ = raise(Signal::SIGKILL);
     }
     if pause == Some(number) {
         std::thread::sleep(Duration::from_secs(1));
