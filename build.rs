@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .allowlist_file(".*/glue.h|ompi-glue/glue.h")
         // Rust defines these: only their declarations for C are in the header.
         .blocklist_function(
-            "cr_param_table|cr_params_registered|cr_counter_table|cr_version|cr_component_check|cr_component_init|cr_component_close|cr_comm_query|cr_comm_free|cr_block_.*|cr_call_.*|cr_op_start|cr_op_free",
+            "cr_param_table|cr_params_registered|cr_counter_table|cr_version|cr_component_check|cr_component_init|cr_component_close|cr_comm_query|cr_comm_free|cr_block_.*|cr_call_.*|cr_device_.*|cr_op_start|cr_op_free",
         )
         .derive_default(true)
         .prepend_enum_name(false)

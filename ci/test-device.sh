@@ -6,7 +6,8 @@
 #   ci/test-device.sh --dso FOLDER [--quick | --full] [--only REGEX]
 #
 # It wants mpicc and mpiexec of Open MPI 5.0 (ci/test-ompi5.sh calls it in Debian 13). REGEX: only the jobs
-# whose line matches.
+# whose line matches. Some run on several nodes (tests/nodes/cluster.sh), where the machine allows it, and say
+# so where not.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +28,10 @@ done
 [ -n "$dso" ] || exec "$0" --help
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. tests/nodes/cluster.sh
+unset OMPI_MCA_coll_rust_first_calls
+cluster_guard
+trap 'cluster_down; rm -rf "$scratch"' EXIT
 variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
 eval "$variables"
 pmix=$(pkg-config --cflags-only-I pmix 2>/dev/null || true)
@@ -38,37 +42,45 @@ mpicc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -mcx16 -Wall -Wextra -Wer
 for source in tests/mpi/sizes.c tests/accelerator/device.c tests/accelerator/count.c; do
     mpicc -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$(basename "$source" .c)" "$source" -lm -lpthread || exit 1
 done
-# Every call of these jobs is to be the component's own, from the first one on.
-export OMPI_MCA_coll_rust_first_calls=0
 export OMPI_MCA_opal_mca_base_component_path=$scratch:$OMPI_MCA_opal_mca_base_component_path
 
 passed=0 failed=0
 
 # job NP SETTINGS PROGRAM ARGUMENT...: the program must find everything right, and the component must have
-# handled calls at every rank.
+# handled calls at every rank, and passed some where SETTINGS say so. NP: or, on several nodes, so many on each ("2,2"). Every call is to be the
+# component's own, from the first one on, unless SETTINGS name first_calls ("default": as users have it).
 job() {
-    local np=$1 settings=$2 program=$3 word problem="" code=0
+    local np=$1 settings=$2 program=$3 word problem="" code=0 title ran='handled=[1-9]'
     shift 3
-    [[ "$program $* np=$np $settings" =~ $only ]] || return 0
+    title="$program $* np=$np $settings"
+    [[ $title =~ $only ]] || return 0
     local environment=(OMPI_MCA_accelerator=standin OMPI_MCA_coll_rust_report=1)
+    [[ $settings != *first_calls=* && $settings != *fallback* ]] || ran='handled=[0-9]+ passed=[1-9]'
+    [[ $settings == *first_calls=* ]] || environment+=(OMPI_MCA_coll_rust_first_calls=0)
     for word in $settings; do
-        environment+=("OMPI_MCA_coll_rust_$word")
+        [ "$word" = first_calls=default ] || environment+=("OMPI_MCA_coll_rust_$word")
     done
-    env "${environment[@]}" timeout -k 5 300 mpiexec --oversubscribe --mca mpi_yield_when_idle 1 --mca btl self,sm -n "$np" \
-        "$scratch/$program" "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+    if [[ $np == *,* ]]; then
+        [ -n "$CLUSTER_WORK" ] || cluster_up
+        (export "${environment[@]}" && cluster_run "$np" 300 "$scratch/$program" "$@") >"$scratch/out" 2>"$scratch/err" || code=$?
+        np=$((${np//,/+}))
+    else
+        env "${environment[@]}" timeout -k 5 300 mpiexec --oversubscribe --mca mpi_yield_when_idle 1 --mca btl self,sm -n "$np" \
+            "$scratch/$program" "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+    fi
     if [ $code != 0 ]; then
         problem="exit code $code"
     elif ! grep -qE "^$program: [1-9][0-9]* passed, 0 failed" "$scratch/out"; then
         problem="no good closing line"
-    elif [ "$(grep -cE 'coll_rust report:.* (allreduce|barrier) handled=[1-9]' "$scratch/err")" -lt "$np" ]; then
-        problem="the component did not run"
+    elif [ "$(grep -cE "coll_rust report:.* (allreduce|barrier) $ran" "$scratch/err")" -lt "$np" ]; then
+        problem="the component did not run, or passed nothing"
     fi
     if [ -z "$problem" ]; then
         passed=$((passed + 1))
-        echo "ok      $program $* np=$np $settings ($(tail -n 1 "$scratch/out"))"
+        echo "ok      $title ($(tail -n 1 "$scratch/out"))"
     else
         failed=$((failed + 1))
-        echo "FAILED  $program $* np=$np $settings: $problem"
+        echo "FAILED  $title: $problem"
         grep -hE 'FAILED| hangs in| crashes in|coll/rust|panicked' "$scratch/out" "$scratch/err" | grep -v 'coll_rust report' | head -n 12 | sed 's/^/        /'
     fi
 }
@@ -108,7 +120,21 @@ pieces="$messages allreduce_segment_size=64k reduce_segment_size=64k"
 job 2 "$queue" device --device all --long 1 --pipelined allreduce,reduce,scan,reduce_scatter_block
 job 4 "$queue" device --device all --long 1 --pipelined allreduce,reduce,scan,reduce_scatter_block
 job 4 "$pieces" device --device all --long 1 --pipelined allreduce,reduce
+# Calls that go to the component below, which combines by the CPU: a communicator's first blocking ones, all
+# of them, and those that are left to it, in three modes.
+first=first_calls=1000000 left=''
+for operation in allreduce exscan reduce reduce_scatter reduce_scatter_block scan; do
+    left+="${operation}_algorithm=fallback "
+done
+reductions="--ops allreduce,exscan,reduce,reduce_scatter,reduce_scatter_block,scan"
 if [ $full = 0 ]; then
+    job 2 first_calls=default device --device all --long 1
+    job 2 first_calls=default device --device odd --sides send --long 1
+    job 3 first_calls=default device --device even --sides recv --long 1
+    job 4 $first sizes --device odd --sample 48 --most 300000
+    job 3 "$left" device --device odd --long 1
+    # shellcheck disable=SC2086 # two words
+    job 4 "$left" sizes --device all --sides recv --sample 48 --most 1100000 $reductions
     job 2 "" device --device odd --sides send --long 1
     job 3 "shm_zero_copy_min=1" device --device even --long 1
     job 2 "" device --device odd
@@ -120,13 +146,34 @@ if [ $full = 0 ]; then
     job 4 "$messages" sizes --device odd --sides recv --sample 160 --most 300000
 else
     for np in 2 4; do
-        for settings in "" "shm_zero_copy_min=1" "shm_zero_copy=off" "$messages" "levels=numa,socket,node allreduce_algorithm=shm"; do
+        for settings in "" "shm_zero_copy_min=1" "shm_zero_copy=off" "$messages" "levels=numa,socket,node allreduce_algorithm=shm" first_calls=default $first "$left"; do
             for whose in none odd even all; do
                 for sides in both send recv; do
                     [ "$whose $sides" = "none $sides" ] && [ $sides != both ] && continue
                     job $np "$settings" device --device $whose --sides $sides
                     job $np "$settings" sizes --device $whose --sides $sides --sample $((np * np * 4)) --most 4200000
                 done
+            done
+        done
+    done
+fi
+
+# On several nodes, where levels and messages between them come in: along trees, rings and leaders.
+obstacle=$(cluster_obstacle)
+if [ -n "$obstacle" ]; then
+    echo "SKIPPED nodes: they cannot be made on this machine: $obstacle"
+elif [ $full = 0 ]; then
+    job 2,2 "" device --device odd --long 1
+    job 2,1,1 "" sizes --device all --sample 160 --most 1100000
+    job 2,2 $first device --device odd --long 1
+else
+    for shape in 2,2 2,1,1 1,1,1,1; do
+        for settings in "" "$messages" "levels=node" $first; do
+            for whose in odd even all; do
+                job $shape "$settings" device --device $whose
+                # Below is han there, which gets results wrong where ranks describe the same data by different
+                # datatypes.
+                [ "$settings" = $first ] || job $shape "$settings" sizes --device $whose --sample 64 --most 1100000
             done
         done
     done

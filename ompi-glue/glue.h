@@ -192,11 +192,21 @@ CR_DOORS(CR_DOOR)
 #undef CR_DOOR
 int cr_call_nonblocking(void *state, const struct cr_call *call, struct ompi_request_t **request);
 int cr_call_persistent(void *state, const struct cr_call *call, struct ompi_request_t **request);
-/* The same of calls some of whose buffers lie in a device's memory: the sum of those. */
+/* The same of calls some of whose buffers lie in a device's memory: the sum of those. A reduction that they
+ * pass gets host memory in place of such buffers: components below combine by the CPU. */
 enum cr_device { CR_SEND_ON_DEVICE = 1, CR_RECV_ON_DEVICE = 2 };
-int cr_device_blocking(void *state, const struct cr_call *call, int device);
-int cr_device_nonblocking(void *state, const struct cr_call *call, int device, struct ompi_request_t **request);
-int cr_device_persistent(void *state, const struct cr_call *call, int device, struct ompi_request_t **request);
+struct cr_stand_in {
+    void *send, *recv; /* in place of the user's buffers; NULL: these themselves */
+    void *half;        /* Rust's, to be given to cr_device_passed; NULL: none */
+};
+int cr_device_blocking(void *state, const struct cr_call *call, int device, struct cr_stand_in *in);
+int cr_device_nonblocking(void *state, const struct cr_call *call, int device, struct ompi_request_t **request,
+                          struct cr_stand_in *in);
+int cr_device_persistent(void *state, const struct cr_call *call, int device, struct ompi_request_t **request,
+                         struct cr_stand_in *in);
+/* After the component below has answered such a call with code: what to answer the caller with. request: NULL
+ * for a blocking call; else where that component has stored its own, in whose place another one may come. */
+int cr_device_passed(void *half, int code, struct ompi_request_t **request);
 /* MPI_Start of a persistent request whose Rust half is op: cr_request_activate first, then post. MPI error
  * code; with one, the request counts as not started. */
 int cr_op_start(void *op);
@@ -288,6 +298,10 @@ int cr_request_done(struct ompi_request_t *request);
 int cr_request_finish(struct ompi_request_t *request, size_t *bytes);
 /* Cancels a receive; harmless if it is matched already. */
 void cr_request_cancel(struct ompi_request_t *request);
+/* Starts a persistent request of another component's. 0, or an MPI error code. */
+int cr_request_start(struct ompi_request_t *request);
+/* Of such a one that is complete: its status's error code. It is inactive then. */
+int cr_request_rest(struct ompi_request_t *request);
 /* The largest tag of the PML. */
 int cr_max_tag(void);
 

@@ -36,36 +36,42 @@
 
 /* ---------------------------------------------------------------- groups of arguments */
 
-/* Of each group: the parameters, the same as arguments, and the fields of a cr_call that they fill in. */
+/* Of each group: the parameters, the same as arguments, the fields of a cr_call that they fill in, and, of
+ * buffers, which are surely the host's, which are a device's, and what takes the place of those. */
 
 #define CR_NONE_PARAMETERS
 #define CR_NONE_ARGUMENTS
 #define CR_NONE_ON_HOST
 #define CR_NONE_DEVICE 0
+#define CR_NONE_STAND_IN
 #define CR_NONE_FIELDS
 
 #define CR_ROOT_PARAMETERS int root,
 #define CR_ROOT_ARGUMENTS root,
 #define CR_ROOT_ON_HOST
 #define CR_ROOT_DEVICE 0
+#define CR_ROOT_STAND_IN
 #define CR_ROOT_FIELDS call.root = root;
 
 #define CR_BUFFER_PARAMETERS void *buf, cr_len count, struct ompi_datatype_t *dtype,
 #define CR_BUFFER_ARGUMENTS buf, count, dtype,
 #define CR_BUFFER_ON_HOST on_host(buf)&&
 #define CR_BUFFER_DEVICE (cr_is_on_device(buf) ? CR_RECV_ON_DEVICE : 0)
+#define CR_BUFFER_STAND_IN
 #define CR_BUFFER_FIELDS call.recv = (struct cr_side) {CR_BUF(buf), .count = (size_t) count, .dtype = dtype};
 
 #define CR_SEND_PARAMETERS const void *sbuf, cr_len scount, struct ompi_datatype_t *sdtype,
 #define CR_SEND_ARGUMENTS sbuf, scount, sdtype,
 #define CR_SEND_ON_HOST on_host(sbuf)&&
 #define CR_SEND_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
+#define CR_SEND_STAND_IN
 #define CR_SEND_FIELDS call.send = (struct cr_side) {CR_BUF(sbuf), .count = (size_t) scount, .dtype = sdtype};
 
 #define CR_RECV_PARAMETERS void *rbuf, cr_len rcount, struct ompi_datatype_t *rdtype,
 #define CR_RECV_ARGUMENTS rbuf, rcount, rdtype,
 #define CR_RECV_ON_HOST on_host(rbuf)&&
 #define CR_RECV_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
+#define CR_RECV_STAND_IN
 #define CR_RECV_FIELDS call.recv = (struct cr_side) {CR_BUF(rbuf), .count = (size_t) rcount, .dtype = rdtype};
 
 #define CR_SEND_V_PARAMETERS                                                                                   \
@@ -73,6 +79,7 @@
 #define CR_SEND_V_ARGUMENTS sbuf, scounts, sdispls, sdtype,
 #define CR_SEND_V_ON_HOST on_host(sbuf)&&
 #define CR_SEND_V_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
+#define CR_SEND_V_STAND_IN
 #define CR_SEND_V_FIELDS                                                                                       \
     call.send = (struct cr_side) {CR_BUF(sbuf), CR_ARRAYS(scounts, sdispls), .dtype = sdtype};
 
@@ -81,6 +88,7 @@
 #define CR_RECV_V_ARGUMENTS rbuf, rcounts, rdispls, rdtype,
 #define CR_RECV_V_ON_HOST on_host(rbuf)&&
 #define CR_RECV_V_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
+#define CR_RECV_V_STAND_IN
 #define CR_RECV_V_FIELDS                                                                                       \
     call.recv = (struct cr_side) {CR_BUF(rbuf), CR_ARRAYS(rcounts, rdispls), .dtype = rdtype};
 
@@ -89,6 +97,7 @@
 #define CR_SEND_W_ARGUMENTS sbuf, scounts, sdispls, sdtypes,
 #define CR_SEND_W_ON_HOST on_host(sbuf)&&
 #define CR_SEND_W_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
+#define CR_SEND_W_STAND_IN
 #define CR_SEND_W_FIELDS                                                                                       \
     call.send = (struct cr_side) {CR_BUF(sbuf), CR_ARRAYS(scounts, sdispls), .dtypes = sdtypes};
 
@@ -97,6 +106,7 @@
 #define CR_RECV_W_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
 #define CR_RECV_W_ON_HOST on_host(rbuf)&&
 #define CR_RECV_W_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
+#define CR_RECV_W_STAND_IN
 #define CR_RECV_W_FIELDS                                                                                       \
     call.recv = (struct cr_side) {CR_BUF(rbuf), CR_ARRAYS(rcounts, rdispls), .dtypes = rdtypes};
 
@@ -105,6 +115,7 @@
 #define CR_SEND_WIDE_ARGUMENTS sbuf, scounts, sdispls, sdtypes,
 #define CR_SEND_WIDE_ON_HOST on_host(sbuf)&&
 #define CR_SEND_WIDE_DEVICE (cr_is_on_device(sbuf) ? CR_SEND_ON_DEVICE : 0)
+#define CR_SEND_WIDE_STAND_IN
 #define CR_SEND_WIDE_FIELDS                                                                                    \
     call.send = (struct cr_side) {CR_BUF(sbuf), CR_WIDE_ARRAYS(scounts, sdispls), .dtypes = sdtypes};
 
@@ -113,6 +124,7 @@
 #define CR_RECV_WIDE_ARGUMENTS rbuf, rcounts, rdispls, rdtypes,
 #define CR_RECV_WIDE_ON_HOST on_host(rbuf)&&
 #define CR_RECV_WIDE_DEVICE (cr_is_on_device(rbuf) ? CR_RECV_ON_DEVICE : 0)
+#define CR_RECV_WIDE_STAND_IN
 #define CR_RECV_WIDE_FIELDS                                                                                    \
     call.recv = (struct cr_side) {CR_BUF(rbuf), CR_WIDE_ARRAYS(rcounts, rdispls), .dtypes = rdtypes};
 
@@ -121,6 +133,7 @@
 #define CR_REDUCE_ARGUMENTS sbuf, rbuf, count, dtype, op,
 #define CR_REDUCE_ON_HOST on_host(rbuf)&&on_host(sbuf)&&
 #define CR_REDUCE_DEVICE CR_SEND_DEVICE | CR_RECV_DEVICE
+#define CR_REDUCE_STAND_IN CR_STAND_IN(sbuf, in.send) CR_STAND_IN(rbuf, in.recv)
 #define CR_REDUCE_FIELDS                                                                                       \
     call.send = (struct cr_side) {CR_BUF(sbuf), .count = (size_t) count, .dtype = dtype};                      \
     call.recv = (struct cr_side) {CR_BUF(rbuf), .count = (size_t) count, .dtype = dtype};                      \
@@ -131,10 +144,14 @@
 #define CR_REDUCE_V_ARGUMENTS sbuf, rbuf, counts, dtype, op,
 #define CR_REDUCE_V_ON_HOST on_host(rbuf)&&on_host(sbuf)&&
 #define CR_REDUCE_V_DEVICE CR_SEND_DEVICE | CR_RECV_DEVICE
+#define CR_REDUCE_V_STAND_IN CR_STAND_IN(sbuf, in.send) CR_STAND_IN(rbuf, in.recv)
 #define CR_REDUCE_V_FIELDS                                                                                     \
     call.send = (struct cr_side) {CR_BUF(sbuf), CR_COUNTS(counts), .dtype = dtype};                             \
     call.recv = (struct cr_side) {CR_BUF(rbuf), CR_COUNTS(counts), .dtype = dtype};                             \
     call.op = op;
+
+/* The memory that stands in for a buffer, if some does. */
+#define CR_STAND_IN(buffer, memory) buffer = NULL == (memory) ? buffer : (memory);
 
 #define CR_BUF(pointer)                                                                                        \
     .buf = MPI_IN_PLACE == (pointer) ? NULL : (void *) (pointer), .in_place = MPI_IN_PLACE == (pointer)
@@ -183,12 +200,29 @@ OBJ_CLASS_DECLARATION(cr_module_t);
 
 #define CR_MORE_NOTHING
 #define CR_MORE_REQUEST , request
-#define CR_MORE_DEVICE , device
-#define CR_MORE_DEVICE_AND_REQUEST , device, request
+#define CR_OUT_NOTHING NULL
+#define CR_OUT_REQUEST request
+
+/* The same of buffers in a device's memory. Where Rust has put other memory in their place, it learns of the
+ * answer of the component below. */
+#define CR_FORWARD_DEVICE(door, name, KIND, a, b, c, MORE, ...)                                                \
+    cr_module_t *self = (cr_module_t *) module;                                                                \
+    struct cr_call call;                                                                                       \
+    struct cr_stand_in in = {NULL, NULL, NULL};                                                                \
+    CR_EMPTY(KIND) CR_##a##_FIELDS CR_##b##_FIELDS CR_##c##_FIELDS                                             \
+    int rc = door(self->state, &call, device CR_MORE_##MORE, &in);                                             \
+    if (CR_PASS != rc) {                                                                                       \
+        return rc;                                                                                             \
+    }                                                                                                          \
+    CR_##a##_STAND_IN CR_##b##_STAND_IN                                                                        \
+    rc = NULL == self->name ? MPI_ERR_UNSUPPORTED_OPERATION                                                    \
+                            : self->name(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__, \
+                                         self->name##_module);                                                 \
+    return NULL == in.half ? rc : cr_device_passed(in.half, rc, CR_OUT_##MORE)
 
 /* Of each function another one, for modules where an accelerator is active: it finds out which buffers are a
  * device's. Where none is active, nobody asks. */
-#define CR_FUNCTION(hot, name, kind, a, b, c, door, device_door, MORE, DEVICE_MORE, PARAMETERS, ...)           \
+#define CR_FUNCTION(hot, name, kind, a, b, c, door, device_door, MORE, PARAMETERS, ...)                        \
     static inline __attribute__((always_inline)) int name##_on_host(                                           \
         CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS PARAMETERS)                                \
     {                                                                                                          \
@@ -205,7 +239,7 @@ OBJ_CLASS_DECLARATION(cr_module_t);
         if (0 == device) {                                                                                     \
             return name(CR_##a##_ARGUMENTS CR_##b##_ARGUMENTS CR_##c##_ARGUMENTS __VA_ARGS__, module);         \
         }                                                                                                      \
-        CR_FORWARD(device_door, name, kind, a, b, c, DEVICE_MORE, __VA_ARGS__);                                \
+        CR_FORWARD_DEVICE(device_door, name, kind, a, b, c, MORE, __VA_ARGS__);                                \
     }                                                                                                          \
     static hot int name##_asking(CR_##a##_PARAMETERS CR_##b##_PARAMETERS CR_##c##_PARAMETERS PARAMETERS)       \
     {                                                                                                          \
@@ -225,15 +259,13 @@ static inline __attribute__((always_inline)) int on_host(const void *buffer)
 
 #define CR_COMMA ,
 #define CR_THREE_FUNCTIONS(name, kind, a, b, c)                                                                \
-    CR_FUNCTION(CR_HOT, name, kind, a, b, c, cr_block_##name, cr_device_blocking, NOTHING, DEVICE,             \
+    CR_FUNCTION(CR_HOT, name, kind, a, b, c, cr_block_##name, cr_device_blocking, NOTHING,                     \
                 struct ompi_communicator_t *comm CR_COMMA mca_coll_base_module_t *module, comm)                \
     CR_FUNCTION(, i##name, kind, a, b, c, cr_call_nonblocking, cr_device_nonblocking, REQUEST,                 \
-                DEVICE_AND_REQUEST,                                                                            \
                 struct ompi_communicator_t *comm CR_COMMA ompi_request_t **request                             \
                     CR_COMMA mca_coll_base_module_t *module,                                                   \
                 comm, request)                                                                                 \
     CR_FUNCTION(, name##_init, kind, a, b, c, cr_call_persistent, cr_device_persistent, REQUEST,               \
-                DEVICE_AND_REQUEST,                                                                            \
                 struct ompi_communicator_t *comm CR_COMMA struct ompi_info_t *info                             \
                     CR_COMMA ompi_request_t **request CR_COMMA mca_coll_base_module_t *module,                 \
                 comm, info, request)

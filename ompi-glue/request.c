@@ -176,3 +176,14 @@ void cr_request_cancel(struct ompi_request_t *request)
 {
     (void) ompi_request_cancel(request);
 }
+
+int cr_request_start(struct ompi_request_t *request)
+{
+    return cr_mpi_code(request->req_start(1, &request));
+}
+
+int cr_request_rest(struct ompi_request_t *request)
+{
+    request->req_state = OMPI_REQUEST_INACTIVE;
+    return cr_mpi_code(request->req_status.MPI_ERROR);
+}

@@ -87,6 +87,9 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Of a call that is not this component's.
+    pub const NONE: Decision = Decision { shares: false, choice: None, across: false, level: Level::Cluster };
+
     /// By the parameters of an operation, `setting` being that of its algorithm.
     pub fn new(setting: &dyn Setting, levels: &LevelSpec, sharing: Sharing, whole: &Whole) -> Decision {
         let choice = setting.choice(whole);

@@ -1,7 +1,7 @@
 //! Errors as MPI has them.
 
 use crate::endpoint::Error;
-use crate::ffi::base::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_ERR_TRUNCATE, CR_PASS};
+use crate::ffi::base::glue::{CR_ERR_INTERN, CR_ERR_NO_MEM, CR_ERR_REQUEST, CR_ERR_TRUNCATE, CR_PASS};
 use crate::ffi::base::messages;
 
 /// An argument is missing that the operation needs: an error of ours.
@@ -9,6 +9,12 @@ pub const UNSUPPORTED: Error = Error::Mpi(CR_ERR_INTERN as i32);
 
 /// What a call is answered with where the parameters leave it to the component below.
 pub const PASS: i32 = CR_PASS;
+
+/// The answer to the start of a persistent operation that has failed before.
+pub fn refused() -> i32 {
+    messages::print("coll/rust: a persistent collective that has failed cannot be started again; free it");
+    CR_ERR_REQUEST as i32
+}
 
 /// The MPI error code for an error; prints what has not been said.
 pub fn code(error: Error) -> i32 {

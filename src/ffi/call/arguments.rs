@@ -59,6 +59,26 @@ impl<'a> Call<'a> {
     /// `call`.
     #[inline(always)] // moved to its place once, and not from hand to hand
     pub unsafe fn new(comm: &Comm, call: &'a cr_call) -> Result<Call<'a>, i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { Call::decided(comm, call, |kind, given| comm.decide(kind, given)) }
+    }
+
+    /// One that goes to the component below: nothing is decided of it.
+    ///
+    /// # Safety
+    /// As for [`new`](Call::new).
+    pub unsafe fn passed(comm: &Comm, call: &'a cr_call) -> Result<Call<'a>, i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { Call::decided(comm, call, |_, _| Ok(Decision::NONE)) }
+    }
+
+    /// As [`new`](Call::new), by this decision.
+    #[inline(always)]
+    unsafe fn decided(
+        comm: &Comm,
+        call: &'a cr_call,
+        decide: impl FnOnce(Kind, Given) -> Result<Decision, i32>,
+    ) -> Result<Call<'a>, i32> {
         let kind = Kind::from_number(call.kind).ok_or(CR_ERR_INTERN as i32)?;
         let root = Rank::try_from(call.root).map_err(|_| CR_ERR_ARG as i32)?;
         let is_root = root == comm.rank();
@@ -92,7 +112,7 @@ impl<'a> Call<'a> {
             one_way: around.map_or(kind.is_one_way(), Neighborhood::is_directed),
             by_all: true,
             given: data,
-            decision: comm.decide(kind, data)?,
+            decision: decide(kind, data)?,
             staging: None,
         })
     }

@@ -12,7 +12,7 @@ use crate::ffi::comm::core;
 use crate::ffi::comm::state::Comm;
 use crate::ffi::entry::quick::At;
 use crate::ffi::entry::{dispatch, summary};
-use crate::ffi::exec::{blocking, engine, persistent};
+use crate::ffi::exec::{engine, persistent};
 use crate::ffi::process::{counters, network, placement, settings, startup, version};
 use crate::ffi::run::decisions;
 use crate::params::Topic;
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn cr_comm_free(state: *mut c_void) {
 /// # Safety
 /// `state` came from [`cr_comm_query`] and is alive.
 #[inline(always)]
-unsafe fn with_comm(state: *mut c_void, body: impl FnOnce(&Arc<Comm>) -> i32) -> i32 {
+pub(super) unsafe fn with_comm(state: *mut c_void, body: impl FnOnce(&Arc<Comm>) -> i32) -> i32 {
     guard(|| {
         if state.is_null() {
             return CR_ERR_OTHER as i32;
@@ -285,46 +285,6 @@ doors! {
     cr_block_scan: Scan by scan,
     cr_block_scatter: Scatter by scatter,
     cr_block_scatterv: Scatterv by scatterv,
-}
-
-/// A blocking collective with buffers in a device's memory.
-///
-/// # Safety
-/// As for [`cr_block_bcast`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cr_device_blocking(state: *mut c_void, call: *const cr_call, device: i32) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe { with_comm(state, |comm| blocking::block_on_any(comm, &*call, Device::from(device))) }
-}
-
-/// A nonblocking collective with buffers in a device's memory.
-///
-/// # Safety
-/// As for [`cr_call_nonblocking`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cr_device_nonblocking(
-    state: *mut c_void,
-    call: *const cr_call,
-    device: i32,
-    request: *mut *mut ompi_request_t,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe { with_comm(state, |comm| engine::start_any(comm, &*call, Device::from(device), request)) }
-}
-
-/// A persistent collective with buffers in a device's memory is initialised.
-///
-/// # Safety
-/// As for [`cr_call_persistent`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cr_device_persistent(
-    state: *mut c_void,
-    call: *const cr_call,
-    device: i32,
-    request: *mut *mut ompi_request_t,
-) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe { with_comm(state, |comm| persistent::init(comm, &*call, Device::from(device), request)) }
 }
 
 /// A nonblocking collective.

@@ -8,6 +8,7 @@
 //! * *quick*: the short way of calls on plain data through a team that exists; *edges*: that of short
 //!   neighbourhood operations.
 
+mod device;
 mod dispatch;
 mod edges;
 mod exports;

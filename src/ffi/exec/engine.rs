@@ -312,6 +312,19 @@ pub fn launch(
     Op { future, request, comm: comm.clone(), ticket, failed, outcome: None }.begin(at_once);
 }
 
+/// Leaves what completes a request to the progress engine, and polls it for the first time. As
+/// [`launch`] has it.
+pub fn adopt(
+    comm: &Arc<Comm>,
+    future: impl Future<Output = Result<()>> + Send + 'static,
+    request: *mut ompi_request_t,
+    failed: Option<Arc<AtomicBool>>,
+    at_once: bool,
+) {
+    let future = Box::pin(future);
+    Op { future, request, comm: comm.clone(), ticket: None, failed, outcome: None }.begin(at_once);
+}
+
 /// Starts a nonblocking operation on predefined datatypes on the stream of the team that operation `number`
 /// uses, which is open, with its `queue` or without it; stores its request.
 ///

@@ -8,6 +8,7 @@
 //! * *engine*: the list of operations that Open MPI's progress polls.
 //! * *launch*: the first poll, and the operation goes to that list.
 
+pub mod below;
 pub mod blocking;
 pub mod engine;
 pub mod persistent;

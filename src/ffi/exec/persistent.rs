@@ -2,9 +2,9 @@
 //! arguments and hands it to the [engine](crate::ffi::exec::engine).
 
 use crate::endpoint::{Endpoint, Result, Span, Tag, TempBuffer};
-use crate::ffi::base::glue::{self, CR_ERR_NO_MEM, CR_ERR_REQUEST, cr_call, ompi_request_t};
+use crate::ffi::base::error;
+use crate::ffi::base::glue::{self, CR_ERR_NO_MEM, cr_call, ompi_request_t};
 use crate::ffi::base::kind::{Kind, Mode};
-use crate::ffi::base::{error, messages};
 use crate::ffi::call::accept::accept;
 use crate::ffi::call::arguments::{Call, Retained};
 use crate::ffi::call::device::Device;
@@ -14,6 +14,7 @@ use crate::ffi::comm::host::HostEndpoint;
 use crate::ffi::comm::identity::{Identity, Kept};
 use crate::ffi::comm::slot::Slot;
 use crate::ffi::comm::state::Comm;
+use crate::ffi::exec::below::Below;
 use crate::ffi::exec::blocking;
 use crate::ffi::exec::engine::launch;
 use crate::ffi::mpi::data::Datatype;
@@ -26,7 +27,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The Rust half of a persistent request.
-pub struct Persistent {
+#[expect(clippy::large_enum_variant, reason = "nearly all are of the large one")]
+enum Half {
+    /// Of an operation that is run here.
+    Own(Persistent),
+    /// Of one that the component below runs, on host memory in place of a device's.
+    Below(Below),
+}
+
+/// A persistent operation.
+struct Persistent {
     comm: Arc<Comm>,
     call: Call<'static>,
     _retained: Retained,
@@ -59,7 +69,7 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, device: Device, request: *m
     };
     // SAFETY: alive by the caller's promise.
     let retained = unsafe { call.retain() };
-    let half = Persistent {
+    let half = Half::Own(Persistent {
         comm: comm.clone(),
         call,
         _retained: retained,
@@ -68,16 +78,37 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, device: Device, request: *m
         starts: AtomicU32::new(0),
         failed: Arc::default(),
         request: ptr::null_mut(),
-    };
+    });
+    // SAFETY: by the caller's promise.
+    unsafe { hand_over(comm, half, request) }
+}
+
+/// Stores the inactive request of an operation that the component below runs.
+///
+/// # Safety
+/// `request` may be written.
+pub unsafe fn keep(comm: &Arc<Comm>, below: Below, request: *mut *mut ompi_request_t) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { hand_over(comm, Half::Below(below), request) }
+}
+
+/// Makes a request, which owns the half from here on (cr_op_free), and stores it.
+///
+/// # Safety
+/// `request` may be written.
+unsafe fn hand_over(comm: &Comm, half: Half, request: *mut *mut ompi_request_t) -> i32 {
     let half = Box::into_raw(Box::new(half));
-    // SAFETY: the communicator is alive; the request owns `half` from here on (cr_op_free).
+    // SAFETY: the communicator is alive; the half is the request's, or nobody's, and nobody else has it yet.
     unsafe {
         let made = glue::cr_request_new(comm.handle(), 1, half.cast());
         if made.is_null() {
             release(half.cast());
             return CR_ERR_NO_MEM as i32;
         }
-        (*half).request = made;
+        match &mut *half {
+            Half::Own(own) => own.request = made,
+            Half::Below(below) => below.set_request(made),
+        }
         *request = made;
     }
     0
@@ -90,11 +121,13 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, device: Device, request: *m
 pub unsafe fn restart(half: *mut c_void) -> i32 {
     // Nothing of the request is touched once it is launched: another thread may complete and free it.
     let (comm, call, request, identity, failed) = {
-        // SAFETY: by the caller's promise; made in `init`.
-        let half = unsafe { &*half.cast::<Persistent>() };
+        // SAFETY: by the caller's promise; made in `hand_over`.
+        let half = match unsafe { &*half.cast::<Half>() } {
+            Half::Own(half) => half,
+            Half::Below(below) => return below.work().start(),
+        };
         if half.failed.load(Ordering::Relaxed) {
-            messages::print("coll/rust: a persistent collective that has failed cannot be started again; free it");
-            return CR_ERR_REQUEST as i32;
+            return error::refused();
         }
         let identity = half.kept.map(|kept| Identity {
             ticket: None,
@@ -114,13 +147,14 @@ pub unsafe fn restart(half: *mut c_void) -> i32 {
 /// Frees the Rust half of a request.
 ///
 /// # Safety
-/// `half` was made by [`init`] and is not used again; null is fine.
+/// `half` was made by [`init`] or [`keep`] and is not used again; null is fine.
 pub unsafe fn release(half: *mut c_void) {
     if !half.is_null() {
         // SAFETY: by the caller's promise.
-        let half = unsafe { Box::from_raw(half.cast::<Persistent>()) };
-        if let Some(kept) = half.kept {
-            half.comm.identities.free(kept);
+        match *unsafe { Box::from_raw(half.cast::<Half>()) } {
+            Half::Own(Persistent { kept: Some(kept), comm, .. }) => comm.identities.free(kept),
+            Half::Own(_) => {}
+            Half::Below(below) => below.free(),
         }
     }
 }

@@ -46,6 +46,11 @@ impl Staging {
         self.stages().try_for_each(|stage| stage.needs(at, bytes))
     }
 
+    /// The same operation comes once more, and finds nothing fetched. The last one is over.
+    pub fn restart(&self) {
+        self.stages().for_each(Stage::restart);
+    }
+
     /// Before anything is read.
     pub fn needs_all(&self) -> Result<()> {
         self.stages().try_for_each(Stage::needs_all)

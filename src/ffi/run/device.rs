@@ -8,7 +8,7 @@ use crate::ffi::mpi::device::{Stage, Staging};
 use std::sync::Arc;
 
 /// What stands in for the buffers of a call.
-fn staging_of(call: &Call<'_>) -> Result<Staging> {
+pub fn staging_of(call: &Call<'_>) -> Result<Staging> {
     let dtype = call.units();
     let mut staging = Staging::default();
     if call.send.as_ref().is_some_and(|side| side.device) {

@@ -25,6 +25,8 @@ pub struct Stage {
     each: usize,
     /// Where copies go on beside the caller.
     streams: Option<[Stream; 2]>,
+    /// The elements are read, or stay.
+    operand: bool,
     /// The first so many elements are the result, which goes back.
     result: usize,
     state: Mutex<State>,
@@ -41,6 +43,12 @@ struct Segment {
     /// Bytes of the result in it that are final.
     made: usize,
     returned: Copied,
+}
+
+impl Segment {
+    fn new(operand: bool) -> Segment {
+        Segment { fetched: if operand { Copied::Not } else { Copied::Over }, made: 0, returned: Copied::Not }
+    }
 }
 
 /// A copy of a segment.
@@ -97,8 +105,6 @@ impl Stage {
             true => Stream::of(there.ptr(), Way::In).zip(Stream::of(there.ptr(), Way::Out)),
             false => None,
         };
-        let segment =
-            || Segment { fetched: if operand { Copied::Not } else { Copied::Over }, made: 0, returned: Copied::Not };
         Ok(Stage {
             memory: Some(memory),
             dtype,
@@ -107,8 +113,9 @@ impl Stage {
             here: unsafe { Span::new(origin, count, dtype.info.extent) },
             each,
             streams: streams.map(|(into, out)| [into, out]),
+            operand,
             result,
-            state: Mutex::new(State { segments: (0..segments).map(|_| segment()).collect(), failed: None }),
+            state: Mutex::new(State { segments: (0..segments).map(|_| Segment::new(operand)).collect(), failed: None }),
         })
     }
 
@@ -262,6 +269,14 @@ impl Stage {
             goes_on |= segment.fetched.goes_on()? | segment.returned.goes_on()?;
         }
         Ok(goes_on)
+    }
+
+    /// The same operation comes once more. A copy goes on only if the last one has failed.
+    pub fn restart(&self) {
+        for segment in &mut self.state().segments {
+            let _ = (segment.fetched.wait(), segment.returned.wait());
+            *segment = Segment::new(self.operand);
+        }
     }
 
     /// Gives the memory back. No copy goes on, and nobody uses it any more.
