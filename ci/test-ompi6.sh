@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the component for an Open MPI 6 (its branch main) that is installed, and runs the smoke test, the
-# vector forms and data beyond 2 GiB there. By hand: no distribution has an Open MPI 6, so ci/test.sh cannot
+# vector forms, data beyond 2 GiB and buffers in a device's memory there. By hand: no distribution has an Open MPI 6, so ci/test.sh cannot
 # run this.
 #
 #   ci/test-ompi6.sh PREFIX     where it is installed, configured --with-devel-headers
@@ -50,10 +50,15 @@ for job in 2:comms 3:comms 2:vector 3:vector 2:persist 3:neighbor 2:big; do
         continue
     fi
     mpicc -std=gnu11 -O2 -Wall -Wextra -o "$scratch/$name" "tests/mpi/$name.c" -lm -lpthread
-    timeout -k 10 300 mpiexec --oversubscribe --mca mpi_yield_when_idle 1 -n "$np" "$scratch/$name" >"$scratch/out" 2>&1 || code=$?
+    # coll/tuned, with which results are compared, hangs where ranks describe the same data by different
+    # datatypes, which vector.c does.
+    timeout -k 10 300 mpiexec --oversubscribe --mca mpi_yield_when_idle 1 --mca coll ^tuned -n "$np" "$scratch/$name" >"$scratch/out" 2>&1 || code=$?
     grep -qE "^$name: [1-9][0-9]* passed, 0 failed" "$scratch/out" || code=$((code == 0 ? 1 : code))
     [ $code = 0 ] || tail -n 20 "$scratch/out"
     verdict "$name np=$np" $code
 done
+code=0
+ci/test-device.sh --dso "$dso" || code=$?
+verdict device $code
 echo "test-ompi6: $passed passed, $failed failed"
 [ $failed -eq 0 ]

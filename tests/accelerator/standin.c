@@ -9,7 +9,9 @@
  * wait for an operand, or lets a result go too early, or gives memory back too early, computes something
  * wrong.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "opal_config.h"
 
 #include "opal/constants.h"
@@ -24,6 +26,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* What standin6.c has besides. */
+#ifndef MORE_OF_CREATE_EVENT
+#define MORE_OF_CREATE_EVENT
+#define MORE_FUNCTIONS
+#endif
 
 static _Atomic size_t taken; /* from the end, by mem_alloc */
 
@@ -173,7 +181,7 @@ static int create_stream(int device, opal_accelerator_stream_t **stream)
     return NULL == *stream ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
 }
 
-static int create_event(int device, opal_accelerator_event_t **event)
+static int create_event(int device, opal_accelerator_event_t **event MORE_OF_CREATE_EVENT)
 {
     (void) device;
     *event = (opal_accelerator_event_t *) OBJ_NEW(event_t);
@@ -292,6 +300,7 @@ static opal_accelerator_base_module_t module = {
     .get_device_pci_attr = get_device_pci_attr,
     .device_can_access_peer = device_can_access_peer,
     .get_buffer_id = get_buffer_id,
+    MORE_FUNCTIONS
 };
 
 static opal_accelerator_base_module_t *init(void)
