@@ -10,11 +10,15 @@ use std::task::Poll;
 
 /// Runs `within`, the edges within the caller's node, where that has shared memory for them, and `messages`
 /// for the others; else `messages` for all, which it is told by `false`.
-pub async fn neighbor<'n>(
+pub async fn neighbor<'n, W, M>(
     node: Option<Node<'n>>,
-    within: impl AsyncFnOnce(Turn<'n>) -> Result<()>,
-    messages: impl AsyncFnOnce(bool) -> Result<()>,
-) -> Result<()> {
+    within: impl FnOnce(Turn<'n>) -> W,
+    messages: impl FnOnce(bool) -> M,
+) -> Result<()>
+where
+    W: Future<Output = Result<()>>,
+    M: Future<Output = Result<()>>,
+{
     let turn = match node {
         // Nobody knows how long others' blocks are.
         Some(node) => node.open(0, usize::MAX).await?,

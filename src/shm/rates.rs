@@ -189,17 +189,17 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
     let mut room = vec![0_u8; SIZES[2] + LINE];
     let mut other = vec![0_u8; if team.me() == 0 { room.len() } else { 0 }];
     // As programs that care have theirs: copies to or from other places take longer.
-    let [room, other] = [&mut room, &mut other].map(|room| {
-        let start = room.as_mut_ptr();
-        start.wrapping_add(start.align_offset(LINE))
+    let [room, other] = [&mut room, &mut other].map(|bytes| {
+        let (start, len) = (bytes.as_mut_ptr(), bytes.len().min(SIZES[2]));
+        // SAFETY: memory of so many bytes, which outlives all that is measured, and which nobody else uses.
+        unsafe { Span::new(start.wrapping_add(start.align_offset(LINE)), len, 1) }
     });
     let mut best = [[u32::MAX; SIZES.len()]; WAYS];
     if team.config().rotates {
         // Pages that nobody has touched are not what is to be measured: each set once.
         for _ in 0..team.config().sets {
             let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
-            // SAFETY: memory of so many bytes, which outlives the operation.
-            op::bcast::bcast_by(turn, 0, &unsafe { Span::new(room, SIZES[2], 1) }, usize::MAX, false).await?;
+            op::bcast::bcast_by(turn, 0, &room, usize::MAX, false).await?;
         }
     }
     for (i, size) in SIZES.into_iter().enumerate() {
@@ -212,10 +212,9 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
                 if team.me() == 0 {
                     // New contents each time, as in a program.
                     // SAFETY: it holds so much, and nobody else uses it.
-                    unsafe { room.write_bytes((3 * round + way) as u8, size) };
+                    unsafe { room.ptr().write_bytes((3 * round + way) as u8, size) };
                 }
-                // SAFETY: as above.
-                let data = unsafe { Span::new(room, size, 1) };
+                let data = room.slice(0..size);
                 let met = meet(team).await?;
                 let start = Instant::now();
                 let Some(turn) = team.open(BLOCKING, 0, true).await? else { return Ok(None) };
@@ -230,8 +229,8 @@ pub async fn measure(team: &Team) -> Result<Option<Rates>> {
             if team.me() == 0 {
                 let start = Instant::now();
                 // SAFETY: both hold so much, and nobody else uses them.
-                unsafe { copy::bytes(room, other, size) };
-                black_box(other);
+                unsafe { copy::bytes(room.ptr(), other.ptr(), size) };
+                black_box(other.ptr());
                 best[WAYS - 1][i] = best[WAYS - 1][i].min(nanoseconds(start));
             }
         }

@@ -40,7 +40,10 @@ pub async fn scatter_allgather<E: Endpoint>(stage: &Stage<'_, E>, root: Member, 
         let into = (out + size - 1) % size;
         let receive = (me != 0).then(|| ring.recv(previous, data.slice(chunks.get(into))));
         let send = (me + 1 < size).then(|| ring.send(next, data.slice(chunks.get(out))));
-        join(receive.into_iter().chain(send)).await?;
+        // One after the other: what waits for a chain of both is not known to be `Send`.
+        let received = join(receive).await;
+        join(send).await?;
+        received?;
     }
     Ok(())
 }

@@ -12,7 +12,9 @@ use std::pin::Pin;
 /// The future that `make` makes, on the heap: an allocation for each call, and polls that do not touch more
 /// of the stack than they need.
 #[inline(never)]
-pub fn apart<'f, F: Future + 'f>(make: impl FnOnce() -> F) -> Pin<Box<dyn Future<Output = F::Output> + 'f>> {
+pub fn apart<'f, F: Future + Send + 'f>(
+    make: impl FnOnce() -> F,
+) -> Pin<Box<dyn Future<Output = F::Output> + Send + 'f>> {
     in_place(make)
 }
 

@@ -104,23 +104,11 @@ impl Op {
     }
 }
 
-/// The future of an operation, which may go to another thread between polls.
+/// The future of an operation on a turn, which may go to another thread between polls.
 struct Sendable<F>(F);
 
-/// Makes the future of an operation.
-fn sendable(comm: Arc<Comm>, call: Call<'static>, identity: Identity) -> Sendable<impl Future<Output = Result<()>>> {
-    Sendable(async move {
-        if let Some(ticket) = identity.ticket {
-            comm.identities.turn(ticket).await;
-        }
-        operation::run(&comm, &call, identity.slot, Some(identity.first_tag), identity.synchronise).await
-    })
-}
-
-// SAFETY: only made by `sendable`, `abandon` and `start_on_stream`, whose caller promises it: all that lives
-// across the awaits of `operation::run` (endpoint, posts, temporary buffers, spans, plans, and futures with
-// memory of their own, of which `apart` does not say it) is Send. The compiler cannot see it for types with a
-// lifetime of their own (rust-lang/rust#102211).
+// SAFETY: only made by `start_on_stream`, whose caller promises it: of its future an `AsyncFnOnce` cannot say
+// it.
 unsafe impl<F> Send for Sendable<F> {}
 
 impl<F: Future> Future for Sendable<F> {
@@ -306,7 +294,16 @@ pub fn launch(
 ) {
     let future: Pin<Box<dyn Future<Output = Result<()>> + Send>> = match identity {
         None => Box::pin(async { Ok(()) }),
-        Some(identity) => small(|| sendable(comm.clone(), call, identity)),
+        Some(identity) => {
+            let comm = comm.clone();
+            // Not an `async fn`: that would hold its arguments twice.
+            small(|| async move {
+                if let Some(ticket) = identity.ticket {
+                    comm.identities.turn(ticket).await;
+                }
+                operation::run(&comm, &call, identity.slot, Some(identity.first_tag), identity.synchronise).await
+            })
+        }
     };
     let ticket = identity.and_then(|identity| identity.ticket);
     Op { future, request, comm: comm.clone(), ticket, failed, outcome: None }.begin(at_once);
@@ -348,12 +345,10 @@ pub unsafe fn start_on_stream(
         return CR_ERR_NO_MEM as i32;
     }
     let of = comm.clone();
-    let future = in_place(|| {
-        Sendable(async move {
-            let _turn = of.team.turn(number).await;
-            let turn = of.team.get().and_then(|team| team.turn(nonblocking(number), 0, queue)).ok_or(Error::Peer)?;
-            operation(turn).await
-        })
+    let future = in_place(|| async move {
+        let _turn = of.team.turn(number).await;
+        let turn = of.team.get().and_then(|team| team.turn(nonblocking(number), 0, queue)).ok_or(Error::Peer)?;
+        Sendable(operation(turn)).await
     });
     Op { future, request: made, comm: comm.clone(), ticket: Some(ticket), failed: None, outcome: None }.begin(true);
     // SAFETY: by the caller's promise.
@@ -365,7 +360,7 @@ pub unsafe fn start_on_stream(
 /// others for it in shared memory, where it has that number.
 fn abandon(comm: &Arc<Comm>, ticket: Option<Ticket>, number: Option<u64>) {
     let of = comm.clone();
-    let future = Sendable(async move {
+    let future = async move {
         if let Some(number) = number {
             let _turn = of.team.turn(number).await;
             if let Some(team) = of.team.team(&of, false).await? {
@@ -373,7 +368,7 @@ fn abandon(comm: &Arc<Comm>, ticket: Option<Ticket>, number: Option<u64>) {
             }
         }
         Ok(())
-    });
+    };
     let comm = comm.clone();
     Op { future: Box::pin(future), request: ptr::null_mut(), comm, ticket, failed: None, outcome: None }.begin(true);
 }

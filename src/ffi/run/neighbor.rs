@@ -49,8 +49,8 @@ pub async fn run(
     acknowledged: bool,
 ) -> Result<()> {
     let zero_copy = node.map_or(Thresholds::all(usize::MAX), |node| node.zero_copy());
-    let within = async |turn| within_node(turn, comm, call, &zero_copy).await;
-    hier::neighbor::neighbor(node, within, async |shared| messages(ep, comm, call, shared, acknowledged).await).await
+    let within = |turn| within_node(turn, comm, call, &zero_copy);
+    hier::neighbor::neighbor(node, within, |shared| messages(ep, comm, call, shared, acknowledged)).await
 }
 
 /// The edges that go by messages: all, or (`shared`) those to other nodes.
