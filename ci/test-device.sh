@@ -5,9 +5,9 @@
 #
 #   ci/test-device.sh --dso FOLDER [--quick | --full] [--only REGEX]
 #
-# It wants mpicc and mpiexec of Open MPI 5.0 (ci/test-ompi5.sh calls it in Debian 13), or 6 (ci/test-ompi6.sh). REGEX: only the jobs
-# whose line matches. Some run on several nodes (tests/nodes/cluster.sh), where the machine allows it, and say
-# so where not.
+# It wants mpicc and mpiexec of Open MPI 5.0 (ci/test-ompi5.sh calls it in Debian 13), or 6
+# (ci/test-ompi6.sh). REGEX: only the jobs whose line matches. Some run on several nodes
+# (tests/nodes/cluster.sh), where the machine allows it, and say so where not.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

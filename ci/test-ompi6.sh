@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the component for an Open MPI 6 (its branch main) that is installed, and runs the smoke test, the
-# vector forms, data beyond 2 GiB and buffers in a device's memory there. By hand: no distribution has an Open MPI 6, so ci/test.sh cannot
-# run this.
+# vector forms, data beyond 2 GiB and buffers in a device's memory there. By hand: no distribution has an
+# Open MPI 6, so ci/test.sh cannot run this.
 #
 #   ci/test-ompi6.sh PREFIX     where it is installed, configured --with-devel-headers
 #
