@@ -100,6 +100,12 @@ fn outside(len: usize, start: usize, end: usize) -> ! {
     mismatch(&format!("span of {len} sliced at {start}..{end}"))
 }
 
+#[cold]
+#[inline(never)]
+fn differ(one: usize, other: usize) -> ! {
+    mismatch(&format!("{one} units for {other}"))
+}
+
 /// Ends an operation that has come to where it can only be if ranks have given different lengths for the same
 /// data, an error of the program: unwinds, without a panic's message, and whoever runs the operation reports
 /// [`Error::Lengths`]. In tests of our own, where no program is to blame, it is a panic.
@@ -181,10 +187,31 @@ pub trait Endpoint: Sync {
     /// has exactly that many units.
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> Self::Post<'_>;
 
-    /// `right[i] = left[i] ⊕ right[i]` for all units: the operand order is that of the ranks.
-    fn reduce(&self, left: Span, right: Span);
-    /// Copies all units of `from` over those of `to`; the spans do not overlap.
-    fn copy(&self, from: Span, to: Span);
+    /// `right[i] = left[i] ⊕ right[i]` for all units: the operand order is that of the ranks. The spans have
+    /// as many units, which is checked here, so that no endpoint goes without.
+    #[inline(always)]
+    fn reduce(&self, left: Span, right: Span) {
+        self.check(left, right);
+        self.reduce_units(left, right);
+    }
+    /// Copies all units of `from` over those of `to`, which are as many, likewise; the spans do not overlap.
+    #[inline(always)]
+    fn copy(&self, from: Span, to: Span) {
+        self.check(from, to);
+        self.copy_units(from, to);
+    }
+    /// Ends the operation, if two spans do not have as many units: what is done with one would leave the
+    /// other.
+    #[inline(always)]
+    fn check(&self, one: Span, other: Span) {
+        if one.len() != other.len() {
+            differ(one.len(), other.len());
+        }
+    }
+    /// [`reduce`](Endpoint::reduce), which alone calls it.
+    fn reduce_units(&self, left: Span, right: Span);
+    /// [`copy`](Endpoint::copy), which alone calls it.
+    fn copy_units(&self, from: Span, to: Span);
     /// Copies bytes over all units of `to`, which are bytes and as many.
     fn write(&self, bytes: &[u8], to: Span) {
         // SAFETY: they are copied before this returns, and only read.

@@ -68,9 +68,9 @@ impl<K: Fn(Rank, Rank) -> usize + Sync> Endpoint for CountEndpoint<'_, K> {
         ready(Ok(()))
     }
 
-    fn reduce(&self, _: Span, _: Span) {}
+    fn reduce_units(&self, _: Span, _: Span) {}
 
-    fn copy(&self, _: Span, _: Span) {}
+    fn copy_units(&self, _: Span, _: Span) {}
 
     fn temp(&self, units: usize) -> Result<CountTemp> {
         Ok(CountTemp(self.nowhere(units, 1)))
@@ -97,4 +97,30 @@ where
     }
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
     counts.iter().map(|[messages, units]| Traffic { messages: read(messages), units: read(units) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does something with three units and two, by what all endpoints but the simulator's inherit.
+    fn unlike(work: impl Fn(&CountEndpoint<'_, fn(Rank, Rank) -> usize>, Span, Span) + Sync) {
+        count(1, 1, (|_, _| 0) as fn(Rank, Rank) -> usize, async |ep: &CountEndpoint<'_, _>| {
+            let temp = ep.temp(3)?;
+            work(ep, temp.span(), temp.span().slice(0..2));
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[should_panic = "3 units for 2"]
+    fn spans_of_unlike_lengths_are_not_copied() {
+        unlike(|ep, three, two| ep.copy(three, two));
+    }
+
+    #[test]
+    #[should_panic = "2 units for 3"]
+    fn spans_of_unlike_lengths_are_not_reduced() {
+        unlike(|ep, three, two| ep.reduce(two, three));
+    }
 }

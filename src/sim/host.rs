@@ -97,7 +97,10 @@ impl Endpoint for SimEndpoint {
         self.post(Side::Recv, from, tag, data)
     }
 
-    fn reduce(&self, left: Span, right: Span) {
+    /// [`local`](SimEndpoint::local) checks more, and tells the rank.
+    fn check(&self, _: Span, _: Span) {}
+
+    fn reduce_units(&self, left: Span, right: Span) {
         if !self.local((left, Access::ReduceLeft), (right, Access::ReduceRight)) {
             return;
         }
@@ -114,7 +117,7 @@ impl Endpoint for SimEndpoint {
         self.shared.lock().stats.reduced[self.rank as usize] += right.len() as u64;
     }
 
-    fn copy(&self, from: Span, to: Span) {
+    fn copy_units(&self, from: Span, to: Span) {
         if self.local((from, Access::CopyFrom), (to, Access::CopyTo)) {
             let unit = self.shared.lock().unit;
             // SAFETY: who made the spans promised valid memory; no post in flight uses it against the check

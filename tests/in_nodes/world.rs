@@ -135,11 +135,11 @@ impl Endpoint for Half<'_> {
         self.ep.recv(from, self.tag(tag), data)
     }
 
-    fn reduce(&self, left: Span, right: Span) {
+    fn reduce_units(&self, left: Span, right: Span) {
         self.ep.reduce(left, right);
     }
 
-    fn copy(&self, from: Span, to: Span) {
+    fn copy_units(&self, from: Span, to: Span) {
         self.ep.copy(from, to);
     }
 

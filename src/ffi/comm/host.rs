@@ -6,7 +6,7 @@
 
 mod post;
 
-use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer, mismatch};
+use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
 use crate::ffi::base::glue::{self, CR_ERR_TRUNCATE, ompi_communicator_t, ompi_op_t, ompi_request_t};
 use crate::ffi::base::kind::Kind;
 use crate::ffi::comm::core::Core;
@@ -212,20 +212,6 @@ impl HostEndpoint {
     }
 }
 
-/// Ends the operation, if two spans do not have as many units: what is done with one would leave the other.
-#[inline(always)]
-fn alike(one: Span, other: Span) {
-    if one.len() != other.len() {
-        differ(one.len(), other.len());
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn differ(one: usize, other: usize) -> ! {
-    mismatch(&format!("{one} units for {other}"))
-}
-
 impl Endpoint for HostEndpoint {
     type Post<'a>
         = Post<'a>
@@ -252,8 +238,7 @@ impl Endpoint for HostEndpoint {
         self.post(data, |data| self.recv_one(from, tag, data))
     }
 
-    fn reduce(&self, left: Span, right: Span) {
-        alike(left, right);
+    fn reduce_units(&self, left: Span, right: Span) {
         // After an error the operation fails in the end: the staging keeps it.
         if right.is_empty() || self.needs(left).and(self.needs(right)).is_err() {
             return;
@@ -264,8 +249,7 @@ impl Endpoint for HostEndpoint {
         }
     }
 
-    fn copy(&self, from: Span, to: Span) {
-        alike(from, to);
+    fn copy_units(&self, from: Span, to: Span) {
         if to.is_empty() || self.needs(from).and(self.needs(to)).is_err() {
             return;
         }
