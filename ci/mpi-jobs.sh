@@ -158,6 +158,19 @@ says_not() {
     fi
 }
 
+# As above, of one that must have come so many times.
+says_times() {
+    local times
+    [ "$number" != "$1" ] && [ $stock = 0 ] || return 0
+    times=$(grep -cE -- "$2" "$scratch/$number.err")
+    if [ "$times" = "$3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $times messages match '$2', not $3"
+    fi
+}
+
 # Every rank of the last job must have met these operations in all modes: comma list, and as for says().
 # Fourth: "passed", if all calls must have gone to the component below; else all must have been handled.
 met() {

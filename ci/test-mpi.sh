@@ -273,6 +273,10 @@ job tcp 1 - "" 120 comms --cycles 500 --parts $parts,spawn
 job tcp 2 $all "" 400 comms --cycles $cycles --parts $parts,spawn
 job tcp 5 $all "" 600 comms --cycles $cycles --parts $parts,spawn
 job synthetic/core 8 $all "" 300 comms --cycles 200 --alive 50 --parts $parts # spawned processes would find no free core
+# Communicators of the same processes share what is known of these: each rank looks them up once.
+before=$number
+job real 3 - "verbose=2" 100 frugal --parts alive --alive 20
+says_times "$before" 'placement: looks up 3 processes' 3
 job real 2 $all "" 300 threads
 job real 2 $all "shm_node_limit=0" 300 threads
 job real 3 $all "" 300 threads --iterations 150

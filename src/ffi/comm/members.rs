@@ -28,6 +28,7 @@ impl Members {
         if let Some(known) = find(&names) {
             return Ok(known);
         }
+        messages::remark(&format!("placement: looks up {} processes", names.len()));
         // The list is not locked while others are asked.
         let placement = look_up(handle, rank, &names)?;
         let members = Arc::new(Members { names: names.into(), hierarchies: Hierarchies::new(placement) });
