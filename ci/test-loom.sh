@@ -42,11 +42,12 @@ share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_ex
 piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/read(reader, before + 1)/read(reader, before)/
 relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
 relaxed glance          | src/shm/turn/alike.rs  | two_exchange_lines                              | s/reached(word.load(Ordering::Acquire), self.target)/reached(word.load(Ordering::Relaxed), self.target)/
-exchange not awaited    | src/shm/op/alltoall.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/_ => Some(want_set(self.team.config(), out, peers.to())),/_ => Some(0),/
+short not awaited       | src/shm/op/short.rs    | a_set_holds_another_short_exchange_only_when_all_have_read_it | s/|| !first.has(source)/\&\& !first.has(source)/
+exchange not awaited    | src/shm/op/alltoall/places.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/false => want_set(.*$/false => 0,/
 old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
 answered twice          | src/shm/turn/asking.rs | two_ask_each_other                              | s/desk.answered.is_none()/true/
 relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/
-ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_taken(want_set(.*$/room_taken(0) {/
+ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_free(want_set(.*$/room_free(0).await?;/
 block told too early    | src/shm/op/dealt.rs    | a_block_arrives_before_the_next_one_is_there      | s/turn.publish(dealer.count as u32 + 1);$/turn.publish(dealer.count as u32 + 2);/
 portion not awaited     | src/shm/op/dealt.rs    | a_place_is_used_again_only_when_its_reader_has_read | s/read: k as u32 + 1/read: k as u32/
 gather not awaited      | src/shm/op/gather.rs   | a_piece_of_a_block_stays_until_the_root_has_read_it | s/count(before, index(root, me))/& - 1/

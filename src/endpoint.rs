@@ -257,6 +257,26 @@ pub trait Stream: Sync {
     fn unpack(&self, at: usize, from: Span) -> Result<()>;
 }
 
+impl<S: Stream + ?Sized> Stream for &S {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    #[inline(always)]
+    fn direct(&self) -> Option<Span> {
+        (**self).direct()
+    }
+
+    fn pack(&self, at: usize, to: Span) -> Result<()> {
+        (**self).pack(at, to)
+    }
+
+    fn unpack(&self, at: usize, from: Span) -> Result<()> {
+        (**self).unpack(at, from)
+    }
+}
+
 /// A span of bytes.
 impl Stream for Span {
     #[inline(always)]
@@ -278,48 +298,6 @@ impl Stream for Span {
     }
 }
 
-/// Data of any kind: what takes these need not be compiled for each kind.
-impl Stream for &dyn Stream {
-    fn len(&self) -> usize {
-        (**self).len()
-    }
-
-    fn direct(&self) -> Option<Span> {
-        (**self).direct()
-    }
-
-    fn pack(&self, at: usize, to: Span) -> Result<()> {
-        (**self).pack(at, to)
-    }
-
-    fn unpack(&self, at: usize, from: Span) -> Result<()> {
-        (**self).unpack(at, from)
-    }
-}
-
-/// Blocks of any kind, likewise.
-impl Blocks for &dyn Blocks {
-    fn len(&self, member: usize) -> usize {
-        (**self).len(member)
-    }
-
-    fn each(&self) -> Option<usize> {
-        (**self).each()
-    }
-
-    fn direct(&self, members: Range<usize>) -> Option<Span> {
-        (**self).direct(members)
-    }
-
-    fn pack(&self, member: usize, at: usize, to: Span) -> Result<()> {
-        (**self).pack(member, at, to)
-    }
-
-    fn unpack(&self, member: usize, at: usize, from: Span) -> Result<()> {
-        (**self).unpack(member, at, from)
-    }
-}
-
 /// The user's data of an operation that moves a block of bytes per member: each block is the packed stream of
 /// its own datatype. Where the blocks lie, in which order and with which gaps, is the implementation's
 /// business.
@@ -338,4 +316,29 @@ pub trait Blocks: Sync {
     fn pack(&self, member: usize, at: usize, to: Span) -> Result<()>;
     /// Reads bytes `at..at + from.len()` of a member's block from `from`.
     fn unpack(&self, member: usize, at: usize, from: Span) -> Result<()>;
+}
+
+impl<B: Blocks + ?Sized> Blocks for &B {
+    #[inline(always)]
+    fn len(&self, member: usize) -> usize {
+        (**self).len(member)
+    }
+
+    #[inline(always)]
+    fn each(&self) -> Option<usize> {
+        (**self).each()
+    }
+
+    #[inline(always)]
+    fn direct(&self, members: Range<usize>) -> Option<Span> {
+        (**self).direct(members)
+    }
+
+    fn pack(&self, member: usize, at: usize, to: Span) -> Result<()> {
+        (**self).pack(member, at, to)
+    }
+
+    fn unpack(&self, member: usize, at: usize, from: Span) -> Result<()> {
+        (**self).unpack(member, at, from)
+    }
 }

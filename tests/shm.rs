@@ -15,5 +15,6 @@ mod shm {
     mod threads;
     mod unreadable;
     mod unwritable;
+    mod waits;
     mod world;
 }

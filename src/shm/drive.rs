@@ -4,7 +4,6 @@
 //! matters to one who waits for messages: progress brings them, so they are looked at next, and the core is
 //! given away before. The other way round the message would lie there while all others have their turn.
 
-use super::reach::Reach;
 use super::team::Team;
 use crate::sync::wait::{self, Patience};
 use std::pin::Pin;
@@ -58,6 +57,9 @@ pub fn drive<'t, T>(
             around.take_awaited();
             continue;
         }
+        if team.gives_way(patience, || around.yield_now()) {
+            continue;
+        }
         if team.is_progress_due(patience) {
             progress(team, &mut around);
             // Of operations that were polled meanwhile.
@@ -65,29 +67,6 @@ pub fn drive<'t, T>(
         }
         pause(team, patience, &mut around);
     }
-}
-
-/// Waits for a word that has been looked at in vain: gives the core away, unless it pays to [look
-/// on](Reach::look_on), and looks again, until the word has come, or more than that is due: progress, as
-/// after every eighth vain look, or a sleep. `None`: go on with [`drive`]. Until then nobody looks whether
-/// members have failed, or whether messages are awaited.
-#[inline(always)]
-pub fn give_way(late: &Reach<'_>, team: &Team, mut around: impl Around, patience: &mut Patience) -> Option<u64> {
-    patience.begin();
-    let most = team.only_yields(patience);
-    for polls in 1..=most {
-        if let Some(seen) = late.look_on() {
-            patience.gave_way(polls - 1);
-            return Some(seen);
-        }
-        around.yield_now();
-        if let Some(seen) = late.look() {
-            patience.gave_way(polls);
-            return Some(seen);
-        }
-    }
-    patience.gave_way(most);
-    None
 }
 
 /// Progress beside pauses of the team.
@@ -210,34 +189,36 @@ mod tests {
     #[test]
     fn who_waits_for_one_word_makes_progress_now_and_then() {
         let waits = [For::Words(1); 16];
-        let mut expected = ["y"; 16];
-        expected[7] = "hy";
-        expected[15] = "hy";
-        assert_eq!(between(CROWDED, true, false, &waits), expected);
+        assert_eq!(between(CROWDED, true, false, &waits), ["yyyyyyyhy"; 16]);
         assert_eq!(between(Waiting { crowded: false, ..CROWDED }, true, false, &waits), ["p"; 16]);
+    }
+
+    /// A team of two whose member 0 waits in vain, so far, for a word of the other one to come to `target`.
+    fn waiting(heap: &Heap, config: Config, word: &SharedU64, target: u64) -> Team {
+        let team = Team::new(heap.member(0), config);
+        team.note(1, word, target, (true, true));
+        team
     }
 
     #[test]
     fn who_waits_for_one_word_only_gives_way_at_first() {
-        for (waiting, expected) in [
+        for (waits, expected) in [
             (CROWDED, "yyyyyyy"),
             (Waiting { mode: Mode::Yield, ..CROWDED }, "yyyyyyy"),
             (Waiting { mode: Mode::Block, ..CROWDED }, ""),
             (Waiting { mode: Mode::Spin, ..CROWDED }, ""),
             (Waiting { crowded: false, ..CROWDED }, ""),
         ] {
-            let heap = Heap::new(2, usize::MAX, true);
-            let team = Team::new(heap.member(0), Config { waiting, ..Config::default() });
+            let (heap, config) = (Heap::new(2, usize::MAX, true), Config { waiting: waits, ..Config::default() });
             let (word, record, mut patience) = (SharedU64::new(5), Record::default(), Patience::default());
-            let late = |target| Reach::new(&team, &word, target, 1, true);
-            assert_eq!(give_way(&late(6), &team, &record, &mut patience), None);
-            assert_eq!(*record.letters.borrow(), expected, "{waiting:?}");
+            let team = waiting(&heap, config, &word, 6);
+            assert!(!team.gives_way(&mut patience, || record.note('y')));
+            assert_eq!(*record.letters.borrow(), expected, "{waits:?}");
             // The next poll is one that makes progress.
-            assert!(patience.is_progress_due(&waiting) || expected.is_empty(), "{waiting:?}");
-            assert_eq!(
-                give_way(&late(5), &team, &record, &mut Patience::default()),
-                (!expected.is_empty()).then_some(5)
-            );
+            assert!(patience.is_progress_due(&waits) || expected.is_empty(), "{waits:?}");
+            let team = waiting(&heap, config, &word, 5);
+            assert_eq!(team.gives_way(&mut Patience::default(), || {}), !expected.is_empty());
+            assert_eq!(team.waits_for_one_word(), expected.is_empty(), "what has come is not awaited");
         }
     }
 
@@ -245,23 +226,26 @@ mod tests {
     fn who_waits_for_another_core_keeps_its_own_a_little_longer() {
         for (there, expected) in [(2, ""), (1, "y"), (0, "y")] {
             let heap = Heap::new(2, usize::MAX, true);
-            let teams = [0, 1].map(|me| Team::new(heap.member(me), Config { waiting: CROWDED, ..Config::default() }));
+            let config = Config { waiting: CROWDED, ..Config::default() };
+            // All wait for that one: so the word may lie anywhere. It has come since it was looked at.
+            let (word, record) = (SharedU64::new(5), Record::default());
+            let teams = [waiting(&heap, config, &word, 5), Team::new(heap.member(1), config)];
             teams[0].tell(1);
             teams[1].tell(there);
-            let (word, record) = (SharedU64::new(5), Record::default());
-            // All wait for that one: so the word may lie anywhere. It has come since it was looked at.
-            let late = Reach::new(&teams[0], &word, 5, 1, true).from_root();
-            assert_eq!(give_way(&late, &teams[0], &record, &mut Patience::default()), Some(5));
+            assert!(teams[0].gives_way(&mut Patience::default(), || record.note('y')));
             assert_eq!(*record.letters.borrow(), expected, "core {there}");
         }
     }
 
     #[test]
     fn what_others_wait_for_is_no_matter_of_the_next_poll() {
-        assert_eq!(between(CROWDED, true, true, &[For::Message, For::Words(1), For::Message]), ["yh", "y", "yh"]);
+        assert_eq!(
+            between(CROWDED, true, true, &[For::Message, For::Words(1), For::Message]),
+            ["yh", "yyyyyyhy", "yh"]
+        );
         // But of this one's: as if it waited for messages itself, it leaves the core to progress, and would
         // not sleep.
         let waiting = Waiting { yields: true, ..CROWDED };
-        assert_eq!(between(waiting, true, true, &[For::Words(1); 8]), ["y", "y", "y", "y", "y", "y", "y", "h"]);
+        assert_eq!(between(waiting, true, true, &[For::Words(1); 8]), ["yyyyyyyh"; 8]);
     }
 }

@@ -3,20 +3,17 @@
 use crate::endpoint::Result;
 use crate::shm::layout::reached;
 use crate::shm::memory::Member;
-use crate::shm::team::Team;
+use crate::shm::team::{LOOKS_FOR_A_TURN, Team};
 use crate::sync::cache;
 use crate::sync::clock::{COUNTED, Vain};
 use crate::sync::shared::{Ordering, SharedU64};
+use crate::sync::wait::Patience;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// So many first looks of each blocking poll that brings no contents come without a pause between them: with
 /// pauses (25 ns) a Bcast of 8 to 64 B between two cores took 4 to 8 % longer.
 const HURRIED: u32 = 40;
-
-/// Looks, with a pause after each, that take about as long as to give the core away and to get it back (1
-/// µs).
-const LOOKS_FOR_A_TURN: u32 = 40;
 
 /// A caller that does not block and has looked on in vain so often looks once at a time again: the member
 /// does something else meanwhile.
@@ -114,20 +111,12 @@ impl<'t> Reach<'t> {
         Reach { from_root: true, ..self }
     }
 
-    /// Goes on looking for about as long as it takes to give the core away and to get it back, where [that
-    /// may well be enough](Team::may_come_soon): what the word has come to, if it has.
+    /// For a caller that blocks, and has looked in vain: [gives way](Team::gives_way) for a while. Whether
+    /// the word has come.
     #[inline(always)]
-    pub(super) fn look_on(&self) -> Option<u64> {
-        if !self.team.may_come_soon(self.member, self.word, self.target, self.from_root) {
-            return None;
-        }
-        for _ in 0..LOOKS_FOR_A_TURN {
-            if let Some(seen) = self.come() {
-                return Some(seen);
-            }
-            std::hint::spin_loop();
-        }
-        None
+    pub fn gives_way(&self, patience: &mut Patience, yield_now: impl FnMut()) -> bool {
+        self.team.note(self.member, self.word, self.target, (true, self.from_root));
+        self.team.gives_way(patience, yield_now)
     }
 
     /// Looks at once: `None` where the word has come so far, else what is left of the wait. As a rule nothing
@@ -178,7 +167,7 @@ impl<'t> Reach<'t> {
         let slowly = self.vain.more();
         let polls = self.vain.polls();
         if self.blocking {
-            self.team.note(self.member, self.word, self.target, polls == Some(1));
+            self.team.note(self.member, self.word, self.target, (polls == Some(1), self.from_root));
         } else if polls == Some(1) && self.looks == 1 {
             // Here and not in `look`, which is a part of operations: a Gatherv would become two functions.
             for _ in 0..looks_at_first(self.team) {

@@ -36,6 +36,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32};
 pub(super) use stream::Stream;
 use waking::Awaited;
+pub(in crate::shm) use waking::LOOKS_FOR_A_TURN;
 
 /// Of so many members or fewer the addresses of their controls lie in [`Team`] itself.
 const NEAR: usize = 8;

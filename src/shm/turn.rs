@@ -24,7 +24,6 @@ pub mod waits;
 
 pub use alike::{Alike, AllRooms};
 pub use view::View;
-use waits::{Suspends, Waits};
 
 use crate::shm::layout::StreamControl;
 use crate::shm::policy::Way;
@@ -36,12 +35,10 @@ use std::ops::Deref;
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
 
-/// One operation on one stream, in which a member takes part, and how it is to wait there (told to the
-/// operation when it [begins](Turn::begin)). Dropped before it is finished, it fails the team: the others
-/// would wait for ever.
-pub struct Turn<'t, W: Waits = Suspends> {
+/// One operation on one stream, in which a member takes part. Dropped before it is finished, it fails the
+/// team: the others would wait for ever.
+pub struct Turn<'t> {
     view: View<'t>,
-    waits: W,
 }
 
 impl View<'_> {
@@ -52,7 +49,7 @@ impl View<'_> {
     }
 }
 
-impl<'t, W: Waits> Deref for Turn<'t, W> {
+impl<'t> Deref for Turn<'t> {
     type Target = View<'t>;
 
     #[inline(always)]
@@ -61,7 +58,7 @@ impl<'t, W: Waits> Deref for Turn<'t, W> {
     }
 }
 
-impl<W: Waits> Drop for Turn<'_, W> {
+impl Drop for Turn<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         self.team.fail();
@@ -80,7 +77,7 @@ impl<'t> Turn<'t> {
         assert!(!stream.busy.load(Ordering::Relaxed), "the stream's operation before is not over");
         stream.busy.store(true, Ordering::Relaxed);
         let op = stream.next.load(Ordering::Relaxed);
-        Turn { view: View { blocking, ..View::of(team, stream, controls, queues, op) }, waits: Suspends }
+        Turn { view: View { blocking, ..View::of(team, stream, controls, queues, op) } }
     }
 
     /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a
@@ -138,14 +135,6 @@ impl<'t> Turn<'t> {
         self
     }
 
-    /// The same operation, waiting in another way.
-    #[inline(always)]
-    pub fn waiting<W: Waits>(self, waits: W) -> Turn<'t, W> {
-        let turn = Turn { view: self.view, waits };
-        mem::forget(self);
-        turn
-    }
-
     /// Ends the operation on the caller's side.
     #[inline(always)]
     pub fn finish(self) {
@@ -160,24 +149,13 @@ impl<'t> Turn<'t> {
         self.end(Some(step));
         mem::forget(self);
     }
-}
 
-impl<'t, W: Waits> Turn<'t, W> {
     /// The same operation, all of whose data [lie still](Team::lies_still), as far as the caller writes or
     /// reads them: the compiler leaves out what is for others. Nothing, where a parameter names a way.
     #[inline(always)]
     pub fn of_what_lies_still(mut self) -> Self {
         self.view.still = self.view.named.is_none();
         self
-    }
-
-    /// For an operation that begins: the turn, which suspends by itself, and how to wait.
-    #[inline(always)]
-    pub fn begin(self) -> (Turn<'t>, W) {
-        let turn = Turn { view: self.view, waits: Suspends };
-        let waits = self.waits;
-        mem::forget(self);
-        (turn, waits)
     }
 }
 

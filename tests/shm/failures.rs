@@ -2,21 +2,24 @@
 
 use super::data::span;
 use super::operations::{Call, Kind, run};
+use super::waits::Until;
 use super::world::{Work, World};
 use coll_rust::endpoint::{Blocks, Error, Result, Span, Stream};
 use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::op::allgather::allgather;
-use coll_rust::shm::op::alltoall::{alltoall, alltoall_now};
-use coll_rust::shm::op::bcast::{bcast, bcast_now};
+use coll_rust::shm::op::alltoall::alltoall;
+use coll_rust::shm::op::barrier::barrier;
+use coll_rust::shm::op::bcast::bcast;
 use coll_rust::shm::op::neighbor::{self, Edges};
-use coll_rust::shm::op::{barrier::barrier, gather::receive_now};
-use coll_rust::shm::op::{gather, scatter};
+use coll_rust::shm::op::peers::Everybody;
+use coll_rust::shm::op::short::rooted::{Bcast, Collect, Give};
+use coll_rust::shm::op::short::{self, Short};
+use coll_rust::shm::op::{self, gather, scatter};
 use coll_rust::shm::team::Config;
 use coll_rust::shm::turn::Turn;
-use coll_rust::shm::turn::waits::{Blocks as Blocking, Runs};
+use coll_rust::shm::turn::waits::Runs;
 use coll_rust::sim::{SimBlocks, SimStream};
 use std::ops::Range;
-use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -317,23 +320,6 @@ fn what_is_sent_is_as_long_as_its_block() {
     }
 }
 
-/// Runs what an operation waits for to its end, which must come.
-#[derive(Clone, Copy)]
-struct Until(Instant);
-
-impl Runs for Until {
-    fn run<F: Future>(self, late: impl FnOnce() -> F) -> F::Output {
-        let mut late = pin!(late());
-        loop {
-            if let Poll::Ready(output) = late.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                return output;
-            }
-            assert!(Instant::now() < self.0, "it waits for ever");
-            std::thread::yield_now();
-        }
-    }
-}
-
 /// Blocks of 4096 bytes, of which that of one member cannot be copied.
 struct AllBut(Span, usize);
 
@@ -355,21 +341,27 @@ impl Blocks for AllBut {
     }
 }
 
-/// A short blocking call, by the function that is never suspended; `fails`: its data cannot be copied.
+/// By the function that is never suspended.
+fn at_once(turn: Turn<'_>, end: Until, operation: impl Short) -> Result<()> {
+    assert!(operation.fits(&turn), "blocks of 4 KiB between two are short");
+    short::now(turn, end, &operation)
+}
+
+/// A short blocking call; `fails`: its data cannot be copied.
 fn short_call(turn: Turn<'_>, kind: &str, fails: bool, end: Until) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
-    let turn = turn.waiting(Blocking::<_, 0, false>(end));
     let mut room = vec![7_u8; size * 4096];
     let room = span(&mut room);
     let data = Some4k((!fails).then_some(room));
     let blocks = AllBut(room, if fails { 1 - me } else { size });
-    let short = "blocks of 4 KiB between two are short";
+    let peers = Everybody::of(turn.team());
+    let whole = AllBut(room, size);
     match kind {
-        "bcast" => bcast_now(turn, 0, &data, usize::MAX).ok().expect(short),
-        "alltoall" => alltoall_now(turn, Some(&blocks), &AllBut(room, size), usize::MAX).ok().expect(short),
-        "alltoall into" => alltoall_now(turn, Some(&AllBut(room, size)), &blocks, usize::MAX).ok().expect(short),
-        _ if me == 0 => receive_now(turn, None::<&Some4k>, &data, usize::MAX).ok().expect(short),
-        _ => end.run(|| gather::send(turn, 0, &data, usize::MAX)),
+        "bcast" => at_once(turn, end, Bcast { root: 0, data: &data, zero_copy: usize::MAX, divide: true }),
+        "alltoall" => at_once(turn, end, op::alltoall::among(peers, Some(&blocks), &whole, usize::MAX.into())),
+        "alltoall into" => at_once(turn, end, op::alltoall::among(peers, Some(&whole), &blocks, usize::MAX.into())),
+        _ if me == 0 => at_once(turn, end, Collect { own: None::<&Some4k>, all: &data, zero_copy: usize::MAX }),
+        _ => at_once(turn, end, Give { root: 0, own: &data, zero_copy: usize::MAX }),
     }
 }
 

@@ -2,16 +2,20 @@
 //! all of them seed alike.
 
 use super::data::{Affine, Late, bytes, elements, stream};
+use super::waits::{Suspends, Waits};
 use coll_rust::endpoint::Span;
 use coll_rust::pattern::neighborhood::Neighbors;
 use coll_rust::shm::layout::LINE;
 use coll_rust::shm::op;
 use coll_rust::shm::op::neighbor::Edges;
+use coll_rust::shm::op::peers::Everybody;
+use coll_rust::shm::op::short::exchange::Allgather;
+use coll_rust::shm::op::short::reductions::{Allreduce, Contribute, Reduce, ReduceScatter, Scan};
+use coll_rust::shm::op::short::rooted::{Barrier, Bcast, Collect, Deal, Give, Take};
 use coll_rust::shm::policy::TABLE;
 use coll_rust::shm::team::Team;
 use coll_rust::shm::thresholds::Reads;
 use coll_rust::shm::turn::Turn;
-use coll_rust::shm::turn::waits::{Suspends, Waits};
 use coll_rust::sim::{Rng, SimBlocks};
 
 /// The operations.
@@ -77,21 +81,21 @@ pub async fn run_with(team: &Team, slot: usize, lane: usize, call: Call, waits: 
     // At times a parameter names a way, whether it is possible or not.
     let mut ways = Rng::new(call.id as u64 ^ 0x3333);
     let named = ways.chance(96).then(|| TABLE[ways.below(TABLE.len())].way);
-    let turn = team.open(slot, lane, true).await.unwrap().expect("memory").by_way(named).waiting(waits);
+    let turn = team.open(slot, lane, true).await.unwrap().expect("memory").by_way(named);
     let mut common = Rng::new(call.id as u64);
     let mut own = Rng::new((call.id * 64 + team.me()) as u64 ^ 0x5555);
     match call.kind {
-        Kind::Barrier => op::barrier::barrier(turn).await.unwrap(),
-        Kind::Bcast => bcast(turn, call.id, &mut common, &mut own).await,
-        Kind::Reduce => reduce(turn, call.id, &mut common, &mut own, true).await,
-        Kind::Allreduce => reduce(turn, call.id, &mut common, &mut own, false).await,
-        Kind::Gather => gather(turn, call.id, &mut common, &mut own).await,
-        Kind::Scatter => scatter(turn, call.id, &mut common, &mut own).await,
-        Kind::Allgather => allgather(turn, call.id, &mut common, &mut own).await,
-        Kind::Alltoall => alltoall(turn, call.id, &mut common, &mut own).await,
-        Kind::ReduceScatter => reduce_scatter(turn, call.id, &mut common, &mut own).await,
-        Kind::Scan => scan(turn, call.id, &mut common, &mut own).await,
-        Kind::Neighbor => neighbor(turn, call.id, &mut common, &mut own).await,
+        Kind::Barrier => waits.does(turn, Barrier).await.unwrap(),
+        Kind::Bcast => bcast(turn, waits, call.id, &mut common, &mut own).await,
+        Kind::Reduce => reduce(turn, waits, call.id, &mut common, &mut own, true).await,
+        Kind::Allreduce => reduce(turn, waits, call.id, &mut common, &mut own, false).await,
+        Kind::Gather => gather(turn, waits, call.id, &mut common, &mut own).await,
+        Kind::Scatter => scatter(turn, waits, call.id, &mut common, &mut own).await,
+        Kind::Allgather => allgather(turn, waits, call.id, &mut common, &mut own).await,
+        Kind::Alltoall => alltoall(turn, waits, call.id, &mut common, &mut own).await,
+        Kind::ReduceScatter => reduce_scatter(turn, waits, call.id, &mut common, &mut own).await,
+        Kind::Scan => scan(turn, waits, call.id, &mut common, &mut own).await,
+        Kind::Neighbor => neighbor(turn, waits, call.id, &mut common, &mut own).await,
     }
 }
 
@@ -135,23 +139,18 @@ fn knows_still(
     own.chance(128) && lens.into_iter().all(|len| len <= line || (still(len) && zero_copy == usize::MAX))
 }
 
-async fn bcast(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn bcast(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, root) = (turn.me(), common.below(turn.size()));
     let expected = bytes(&[id], length(common));
     let zero_copy = threshold(common);
     let data = if me == root { stream(&expected, own) } else { stream(&vec![0; expected.len()], own) };
     let still = knows_still(turn.team(), own, false, zero_copy, [expected.len()]);
     let turn = if still { turn.of_what_lies_still() } else { turn };
-    // As blocking calls do it.
-    let done = match op::bcast::bcast_now(turn, root, &data, zero_copy) {
-        Ok(done) => done,
-        Err(turn) => op::bcast::bcast(turn, root, &data, zero_copy).await,
-    };
-    done.unwrap();
+    waits.does(turn, Bcast { root, data: &data, zero_copy, divide: true }).await.unwrap();
     assert!(data.contents() == expected && data.gaps_intact(), "call {id}: member {me}");
 }
 
-async fn reduce(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng, rooted: bool) {
+async fn reduce(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng, rooted: bool) {
     let (me, size) = (turn.me(), turn.size());
     let root = common.below(size);
     let op = Affine { size: [2, 8, 24, 56, 64][common.below(5)] };
@@ -168,10 +167,13 @@ async fn reduce(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
         knows_still(turn.team(), own, false, if rooted { usize::MAX } else { zero_copy }, [from.len() * op.size]);
     let turn = if still { turn.of_what_lies_still() } else { turn };
     let late = late(&turn, Affine { size: op.size }, from, to, own);
-    match rooted {
-        true => op::reduce::reduce(turn, root, &late, from, to).await.unwrap(),
-        false => op::allreduce::allreduce(turn, &late, from, to, zero_copy).await.unwrap(),
-    }
+    let reduce = Reduce { root, op: &late, input: from, output: to };
+    let done = match rooted {
+        true if me == root => waits.does(turn, reduce).await,
+        true => waits.does(turn, Contribute(reduce)).await,
+        false => waits.does(turn, Allreduce { op: &late, input: from, output: to, zero_copy }).await,
+    };
+    done.unwrap();
     let gets = !rooted || me == root;
     let result = if in_place { &input } else { &output };
     assert!([0, result.len()].contains(&late.check(result)), "a part of the result was never final");
@@ -185,12 +187,12 @@ async fn reduce(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
 }
 
 /// The operation on operands that come late; but not where it may go in a single step.
-fn late(turn: &Turn<'_, impl Waits>, op: Affine, from: Span, to: Span, own: &mut Rng) -> Late {
+fn late(turn: &Turn<'_>, op: Affine, from: Span, to: Span, own: &mut Rng) -> Late {
     let one_step = from.len() * op.size <= LINE.max(turn.team().config().whole as usize);
     Late::new(op, from, to, [40, 200, 1000][own.below(3)], one_step || turn.is_still() || own.chance(128))
 }
 
-async fn gather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn gather(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let root = common.below(size);
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
@@ -200,7 +202,7 @@ async fn gather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
     let still = knows_still(turn.team(), own, false, zero_copy, others.map(|(_, block)| block.len()));
     let turn = if still { turn.of_what_lies_still() } else { turn };
     if me != root {
-        return op::gather::send(turn, root, &mine, zero_copy).await.unwrap();
+        return waits.does(turn, Give { root, own: &mine, zero_copy }).await.unwrap();
     }
     let in_place = own.chance(128);
     let mut before = zeros(&expected);
@@ -209,16 +211,11 @@ async fn gather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &m
     }
     let all = blocks(&before, own);
     let kept = (!in_place).then_some(&mine);
-    // As blocking calls do it.
-    let done = match op::gather::receive_now(turn, kept, &all, zero_copy) {
-        Ok(done) => done,
-        Err(turn) => op::gather::receive(turn, kept, &all, zero_copy).await,
-    };
-    done.unwrap();
+    waits.does(turn, Collect { own: kept, all: &all, zero_copy }).await.unwrap();
     check(id, me, &all, &expected);
 }
 
-async fn scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn scatter(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let root = common.below(size);
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
@@ -228,11 +225,12 @@ async fn scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &
     let still = knows_still(turn.team(), own, true, zero_copy, others.map(|(_, block)| block.len()));
     let turn = if still { turn.of_what_lies_still() } else { turn };
     if me != root {
-        op::scatter::receive(turn, root, &mine, zero_copy).await.unwrap();
+        waits.does(turn, Take { root, own: &mine, zero_copy }).await.unwrap();
     } else {
         let all = blocks(&expected, own);
         let in_place = own.chance(128);
-        op::scatter::send(turn, &all, (!in_place).then_some(&mine), zero_copy).await.unwrap();
+        let kept = (!in_place).then_some(&mine);
+        waits.does(turn, Deal { all: &all, own: kept, zero_copy }).await.unwrap();
         check(id, me, &all, &expected);
         if in_place {
             return;
@@ -241,7 +239,7 @@ async fn scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &
     assert!(mine.contents() == expected[me] && mine.gaps_intact(), "call {id}: member {me}");
 }
 
-async fn allgather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn allgather(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let expected: Vec<_> = lengths(common, size).iter().enumerate().map(|(m, &n)| bytes(&[id, m], n)).collect();
     let zero_copy = threshold(common);
@@ -254,11 +252,12 @@ async fn allgather(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own:
     let all = blocks(&before, own);
     let still = knows_still(turn.team(), own, false, zero_copy, expected.iter().map(Vec::len));
     let turn = if still { turn.of_what_lies_still() } else { turn };
-    op::allgather::allgather(turn, (!in_place).then_some(&mine), &all, zero_copy).await.unwrap();
+    let (kept, peers) = ((!in_place).then_some(&mine), Everybody::of(turn.team()));
+    waits.does(turn, Allgather { own: kept, all: &all, peers, zero_copy }).await.unwrap();
     check(id, me, &all, &expected);
 }
 
-async fn alltoall(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn alltoall(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let in_place = common.chance(64);
     let table: Vec<Vec<usize>> = (0..size).map(|_| lengths(common, size)).collect();
@@ -269,29 +268,23 @@ async fn alltoall(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: 
     let expected: Vec<_> = (0..size).map(|from| block(from, me)).collect();
     if in_place {
         let into = blocks(&sent, own);
-        op::alltoall::alltoall(turn, None::<&SimBlocks>, &into, 0).await.unwrap();
+        let peers = Everybody::of(turn.team());
+        waits.does(turn, op::alltoall::among(peers, None::<&SimBlocks>, &into, 0.into())).await.unwrap();
         return check(id, me, &into, &expected);
     }
     let (out, into) = (blocks(&sent, own), blocks(&zeros(&expected), own));
     let zero_copy = threshold(common);
     // Longer ones through the queue again, as far as each member is concerned.
     let reads = Reads { from: zero_copy, end: [usize::MAX, 150, 600][own.below(3)] };
-    // As blocking calls do it, which find out whether all lies still.
     let still = knows_still(turn.team(), own, true, zero_copy, sent.iter().chain(&expected).map(Vec::len));
-    let given_back = match if still { op::alltoall::alltoall_still(turn, Some(&out), &into) } else { Err(turn) } {
-        Err(turn) => op::alltoall::alltoall_now(turn, Some(&out), &into, reads),
-        done => done,
-    };
-    let done = match given_back {
-        Ok(done) => done,
-        Err(turn) => op::alltoall::alltoall(turn, Some(&out), &into, reads).await,
-    };
-    done.unwrap();
+    let turn = if still { turn.of_what_lies_still() } else { turn };
+    let peers = Everybody::of(turn.team());
+    waits.does(turn, op::alltoall::among(peers, Some(&out), &into, reads)).await.unwrap();
     check(id, me, &out, &sent);
     check(id, me, &into, &expected);
 }
 
-async fn reduce_scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn reduce_scatter(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let op = Affine { size: [2, 8, 24, 64][common.below(4)] };
     let counts: Vec<_> = lengths(common, size).iter().map(|n| n / op.size).collect();
@@ -306,14 +299,15 @@ async fn reduce_scatter(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng,
     let in_place = own.chance(128);
     let to = if in_place { from } else { elements(&mut output, op.size) };
     let late = late(&turn, Affine { size: op.size }, from, to, own);
-    op::reduce_scatter::reduce_scatter(turn, &late, from, |m| counts[m], to).await.unwrap();
+    let operation = ReduceScatter { op: &late, input: from, counts: |m| counts[m], output: to };
+    waits.does(turn, operation).await.unwrap();
     let result = if in_place { &input[..mine.len()] } else { &output };
     assert!([0, mine.len()].contains(&late.check(result)), "a part of the result was never final");
     assert!(*result == expected, "call {id}: member {me} of {size}");
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
 }
 
-async fn scan(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn scan(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng) {
     let me = turn.me();
     let op = Affine { size: [2, 8, 24, 64][common.below(4)] };
     let exclusive = common.chance(128);
@@ -325,7 +319,7 @@ async fn scan(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut
     let in_place = own.chance(128);
     let to = if in_place { from } else { elements(&mut output, op.size) };
     let late = late(&turn, Affine { size: op.size }, from, to, own);
-    op::scan::scan(turn, exclusive, &late, from, to).await.unwrap();
+    waits.does(turn, Scan { exclusive, op: &late, input: from, output: to }).await.unwrap();
     let result = if in_place { &input } else { &output };
     assert!([0, result.len()].contains(&late.check(result)), "a part of the result was never final");
     let expected = match (exclusive, me, in_place) {
@@ -340,7 +334,7 @@ async fn scan(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut
 
 /// On a random graph, with several edges between the same two members, edges to oneself, and members without
 /// any.
-async fn neighbor(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: &mut Rng) {
+async fn neighbor(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, own: &mut Rng) {
     let (me, size) = (turn.me(), turn.size());
     let (mut destinations, mut sources) = (vec![Vec::new(); size], vec![Vec::new(); size]);
     for _ in 0..common.below(3 * size + 1) {
@@ -369,12 +363,13 @@ async fn neighbor(turn: Turn<'_, impl Waits>, id: usize, common: &mut Rng, own: 
     if same {
         let mine = bytes(&[id, me, 0], lens_of_all[me]);
         let data = stream(&mine, own);
-        op::neighbor::spread(turn, &edges, &data, &into, zero_copy).await.unwrap();
+        waits.does(turn, op::neighbor::spreading(me, &edges, &data, &into, zero_copy)).await.unwrap();
+        op::neighbor::fill(me, &edges, &data, &into).unwrap();
         assert!(data.contents() == mine, "call {id}: the data of member {me} have changed");
     } else {
         let sent: Vec<_> = (0..destinations[me].len()).map(|slot| block(me, slot)).collect();
         let out = blocks(&sent, own);
-        op::neighbor::exchange(turn, &edges, &out, &into, zero_copy).await.unwrap();
+        waits.does(turn, op::neighbor::exchanging(&edges, &out, &into, zero_copy)).await.unwrap();
         check(id, me, &out, &sent);
     }
     check(id, me, &into, &expected);

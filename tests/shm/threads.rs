@@ -2,18 +2,20 @@
 
 use super::data::{config, hash, seeds};
 use super::operations::{Call, KINDS, Kind, run, run_with};
+use super::waits::Blocks;
 use coll_rust::endpoint::Result;
-use coll_rust::shm::drive::{Around, give_way};
+use coll_rust::shm::drive::{Around, drive};
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::layout::Sleepers;
 use coll_rust::shm::reach::Reach;
 use coll_rust::shm::team::{Config, Team};
-use coll_rust::shm::turn::waits::{Blocks, Runs};
+use coll_rust::shm::turn::waits::Runs;
 use coll_rust::sim::Rng;
 use coll_rust::sync::wait::{Mode, Patience, Waiting, yield_now};
 use std::cell::Cell;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// What the executor of a blocking operation does.
@@ -22,14 +24,7 @@ pub fn block_on<T>(team: &Team, future: impl Future<Output = T>) -> T {
 }
 
 fn block_on_with<T>(team: &Team, future: impl Future<Output = T>, patience: &mut Patience) -> T {
-    let mut future = std::pin::pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(result) => return result,
-            Poll::Pending if team.pause(patience) => yield_now(),
-            Poll::Pending => {}
-        }
-    }
+    drive(pin!(future), || Some(team), Nothing, patience)
 }
 
 /// Runs what an operation waits for to its end, so that it is not suspended itself; with one patience for all
@@ -45,14 +40,11 @@ impl Runs for InTeam<'_> {
         result
     }
 
-    fn reach(self, late: Reach<'_>) -> Result<u64> {
+    fn reach(self, late: Reach<'_>) -> Result<()> {
         let mut patience = self.1.get();
-        let seen = give_way(&late, self.0, Nothing, &mut patience);
+        let has_come = late.gives_way(&mut patience, yield_now);
         self.1.set(patience);
-        match seen {
-            Some(seen) => Ok(seen),
-            None => self.run(move || late),
-        }
+        if has_come { Ok(()) } else { self.run(move || late).map(drop) }
     }
 }
 
@@ -75,7 +67,7 @@ fn call_either_way(team: &Team, slot: usize, call: Call, suspended: bool) {
         true => block_on(team, run(team, slot, 0, call)),
         false => {
             let patience = Cell::default();
-            block_on(team, run_with(team, slot, 0, call, Blocks::<_, 0, true>(InTeam(team, &patience))));
+            block_on(team, run_with(team, slot, 0, call, Blocks(InTeam(team, &patience))));
         }
     }
 }

@@ -14,13 +14,13 @@ use std::sync::Arc;
 /// # Safety
 /// As for [`Call::new`](crate::ffi::call::arguments::Call::new). The call and the way are of that kind.
 #[inline(always)]
-pub unsafe fn block_on<const DOOR: i32>(
+pub unsafe fn block_on(
     comm: &Arc<Comm>,
     kind: Kind,
     call: &cr_call,
-    way: impl FnOnce(At<'_, true, DOOR>, &cr_call) -> Option<i32>,
+    way: impl FnOnce(At<'_, true>, &cr_call) -> Option<i32>,
 ) -> i32 {
-    debug_assert_eq!((kind as i32, DOOR), (call.kind, call.kind));
+    debug_assert_eq!(kind as i32, call.kind);
     if let Some(at) = quick::at(comm, kind)
         && let Some(code) = way(at, call)
     {

@@ -251,7 +251,7 @@ macro_rules! doors {
             // SAFETY: by the caller's promise.
             unsafe {
                 with_comm(state, |comm| {
-                    let way = |at: At<'_, true, { Kind::$kind as i32 }>, call: &_| at.$way(call);
+                    let way = |at: At<'_, true>, call: &_| at.$way(call);
                     dispatch::block_on(comm, Kind::$kind, &*call, way)
                 })
             }

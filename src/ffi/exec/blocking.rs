@@ -18,7 +18,6 @@ use crate::shm::team::Team;
 use crate::shm::turn::waits::Runs;
 use crate::sync::wait::Patience;
 use std::cell::Cell;
-use std::mem::ManuallyDrop;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
@@ -84,20 +83,10 @@ pub fn drive<'t>(
     drive::drive(future, team, OpenMpi, &mut Patience::default())
 }
 
-/// Runs an operation in a team that [`Blocks`](crate::shm::turn::waits::Blocks) as [`InTeam`] does, so that
-/// it is over when it has been polled once. (That it goes through `drive` makes the compiler take it in here:
-/// something polled in a loop counts as worth it.)
-///
-/// # Safety
-/// The operation is an async block or function, which has nothing left to drop when it is over, and is not
-/// suspended: whatever it waits for, it waits for as it has been told.
-#[inline(always)]
-pub unsafe fn finish(operation: impl Future<Output = Result<()>>, team: &Team) -> Result<()> {
-    // What is over, or has panicked, has nothing left to drop, which the compiler does not know.
-    let mut operation = ManuallyDrop::new(operation);
-    // SAFETY: it stays where it is until it is over; by the caller's promise it is never left suspended.
-    let operation = unsafe { Pin::new_unchecked(&mut *operation) };
-    drive(operation, || Some(team))
+/// Runs an operation of a team that may have to wait often to its end: one text for all.
+#[inline(never)]
+pub fn drive_long(operation: Pin<&mut dyn Future<Output = Result<()>>>, team: &Team) -> Result<()> {
+    drive(pin!(operation), || Some(team))
 }
 
 /// Waits in a team on the caller's stack, with the patience of one operation.
@@ -123,14 +112,11 @@ impl Runs for InTeam<'_> {
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.hot.coll_rust")]
-    fn reach(self, late: Reach<'_>) -> Result<u64> {
+    fn reach(self, late: Reach<'_>) -> Result<()> {
         let mut patience = self.patience.get();
-        let seen = drive::give_way(&late, self.team, OpenMpi, &mut patience);
+        let has_come = late.gives_way(&mut patience, || OpenMpi.yield_now());
         self.patience.set(patience);
-        match seen {
-            Some(seen) => Ok(seen),
-            None => self.run(move || late),
-        }
+        if has_come { Ok(()) } else { self.run(move || late).map(drop) }
     }
 }
 

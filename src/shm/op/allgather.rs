@@ -4,16 +4,16 @@
 //! turns on the cores of up to 64 KiB, or 256 KiB among few, as a whole in the set. A member whose block is
 //! exhausted writes no more, but goes on reading.
 
-use super::block::{Block, all_lengths, sum_lengths, transfer};
+use super::block::{Block, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
-use super::{address, announce, announced, fetch, is_short_gathered, tally};
-use crate::endpoint::{Blocks, Error, Result, Stream};
+use super::short::{self, exchange::Allgather};
+use super::{address, announce, announced, fetch, tally};
+use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation};
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::Waits;
 
 /// Whether a block of so many bytes bypasses the cache where it travels as a whole and [copies are so
 /// long](crate::shm::turn::View::bypasses): if it is longer than other messages that do so.
@@ -22,81 +22,26 @@ fn may_bypass(turn: &Turn<'_>, len: usize) -> bool {
     len > turn.team().config().whole as usize
 }
 
-/// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its
-/// block. From `zero_copy` bytes on, others may read a block directly.
+/// Whether such a block does, as if all were as long.
 #[inline(always)]
-pub fn allgather<S: Stream, B: Blocks>(
-    turn: Turn<'_, impl Waits>,
-    own: Option<&S>,
-    all: &B,
-    zero_copy: usize,
-) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    let peers = Everybody::of(&turn);
-    among(turn.waiting(waits), peers, own, all, zero_copy)
+pub(super) fn bypasses(turn: &Turn<'_>, len: usize) -> bool {
+    may_bypass(turn, len) && turn.bypasses(turn.size(), len.saturating_mul(turn.size() - 1))
 }
 
-/// The same where a member's block is only for some others. Whom one has none from need not have called it.
-#[inline(always)]
-pub(super) fn among<S: Stream, B: Blocks>(
-    turn: Turn<'_, impl Waits>,
-    peers: impl Peers,
+/// Gathers every member's block in `all` of all members; `own` is the caller's data, if they are not in its
+/// block. From `zero_copy` bytes on, others may read a block directly.
+pub fn allgather<S: Stream, B: Blocks>(
+    turn: Turn<'_>,
     own: Option<&S>,
     all: &B,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let (me, len) = (turn.me(), all.len(turn.me()));
-        // The others get what is in the caller's block.
-        if own.is_some_and(|own| own.len() != len) {
-            return Err(Error::Lengths);
-        }
-        if !(turn.is_still()
-            || is_short_gathered(&turn, Operation::Allgather, len, zero_copy)
-                && all_lengths(all, peers.from(), |len| is_short_gathered(&turn, Operation::Allgather, len, zero_copy)))
-        {
-            return waits.long(move || long(turn.halved(), peers, own.map(|own| own as _), all, zero_copy)).await;
-        }
-        if len > 0 {
-            if let Some(wait) = turn.room_taken(len) {
-                waits.on(wait).await?;
-            }
-            let room = turn.room(me, len);
-            // SAFETY: free, and `len` bytes fit.
-            unsafe {
-                match own {
-                    Some(own) => copy::pack(own, 0, len, room),
-                    None => copy::pack(&Block::new(all, me), 0, len, room),
-                }
-            }?;
-            turn.publish(1);
-        }
-        own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)))?;
-        let mut met = 1;
-        for member in peers.from() {
-            let len = all.len(member);
-            if len > 0 {
-                met += 1;
-                if let Some(late) = turn.wrote_room(member, len).late() {
-                    waits.reach(late).await?;
-                }
-                // As if all were as long.
-                let bypass = may_bypass(&turn, len) && turn.bypasses(turn.size(), len.saturating_mul(turn.size() - 1));
-                // SAFETY: published, and it holds so much.
-                unsafe { copy::unpack(&Block::new(all, member), 0, len, turn.room(member, len), bypass) }?;
-            }
-        }
-        if met == turn.size() {
-            turn.met();
-        }
-        turn.finish();
-        Ok(())
-    }
+    let peers = Everybody::of(turn.team());
+    short::run(turn, Allgather { own, all, peers, zero_copy })
 }
 
 /// Not all blocks are short.
-async fn long(
+pub(super) async fn long(
     turn: Turn<'_>,
     peers: impl Peers,
     own: Option<&dyn Stream>,

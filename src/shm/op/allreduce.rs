@@ -6,53 +6,41 @@
 //! between caches. Of long operands they may [read](super::fetched) their parts where those lie.
 
 use super::combine::{Combine, ForSlot, fold};
-use super::reduce::{Pieces, must_set_aside, operands};
-use super::{all_wrote, all_wrote_room, fetched, is_short, shared, tally};
+use super::reduce::{Pieces, must_set_aside};
+use super::short::{self, reductions::Allreduce};
+use super::{all_wrote, fetched, shared, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::Waits;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be
 /// the input. From `zero_copy` bytes on, members may read each other's memory.
-#[inline(always)]
 pub fn allreduce<C: Combine>(
-    turn: Turn<'_, impl Waits>,
+    turn: Turn<'_>,
     op: &C,
     input: Span,
     output: Span,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let bytes = input.len() * op.size();
-        if is_short(&turn, Operation::Allreduce, bytes, other_ways(&turn, op.size(), zero_copy)) {
-            // Everybody combines everything, out of lines or short slots.
-            if let Some(wait) = turn.room_taken(bytes) {
-                waits.on(wait).await?;
-            }
-            // SAFETY: free, and the bytes fit.
-            unsafe { copy::write(turn.room(turn.me(), bytes), input.ptr(), bytes) };
-            turn.publish(1);
-            all_wrote_room!(turn, waits, bytes);
-            let aside = must_set_aside(&turn, input, output);
-            let (me, rooms) = (turn.me(), turn.rooms(bytes));
-            let operand = operands(me, if aside { rooms.of(me) } else { input.ptr() }, rooms);
-            // SAFETY: all have published; the output is in nobody's room, and no operand but one that may be.
-            unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
-            turn.finish();
-            Ok(())
-        } else {
-            let way = turn.way(Operation::Allreduce, bytes, op.size(), zero_copy);
-            tally::count(Operation::Allreduce, way);
-            match way {
-                Way::SingleCopy => waits.long(move || fetched::allreduce(turn, op, input, output)).await,
-                Way::ReduceBcast => waits.long(move || through_one(turn, op, input, output)).await,
-                Way::Split => waits.long(move || shared::reduce(turn, None, op, input, output)).await,
-                _ => waits.long(move || everyone(turn, op, input, output)).await,
-            }
-        }
+    short::run(turn, Allreduce { op, input, output, zero_copy })
+}
+
+/// The operands are not short.
+pub(super) async fn long<C: Combine>(
+    turn: Turn<'_>,
+    op: &C,
+    input: Span,
+    output: Span,
+    zero_copy: usize,
+) -> Result<()> {
+    let way = turn.way(Operation::Allreduce, input.len() * op.size(), op.size(), zero_copy);
+    tally::count(Operation::Allreduce, way);
+    match way {
+        Way::SingleCopy => fetched::allreduce(turn, op, input, output).await,
+        Way::ReduceBcast => through_one(turn, op, input, output).await,
+        Way::Split => shared::reduce(turn, None, op, input, output).await,
+        _ => everyone(turn, op, input, output).await,
     }
 }
 

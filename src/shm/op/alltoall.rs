@@ -4,11 +4,12 @@
 //! round k brings the k-th part, as much as a share of a slot holds; with the first one comes an address to
 //! read the block at instead, or 0. Only the two members concerned need to know the length of a block.
 
-mod places;
+pub(super) mod places;
 
-use super::block::{Block, Rooms, Shares, all_lengths, longest, sum_lengths, transfer, want_set};
+use super::block::{Block, Rooms, Shares, all_lengths, longest, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
+use super::short::{self, exchange::Alltoall};
 use super::{address_in, fetch, get, put, tally};
 use crate::endpoint::{Blocks, Result};
 use crate::shm::copy;
@@ -17,8 +18,6 @@ use crate::shm::policy::{Facts, Operation, Way, forced_limit};
 use crate::shm::team::Team;
 use crate::shm::thresholds::Reads;
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::{Runs, Waits};
-use places::{Places, Placing, Room};
 use smallvec::SmallVec;
 
 /// Where what travels: [`Shares`] are those of the writer.
@@ -63,197 +62,63 @@ impl<'t> Plan<'t> {
         self.slot(0).head()
     }
 
-    /// Whether all blocks between the caller and others are short, its own of up to so many bytes.
-    #[inline(always)]
-    fn all_short(self, longest: usize, peers: impl Peers, into: &(impl Blocks + ?Sized)) -> bool {
-        let rooms = self.rooms(0);
-        rooms.hold(longest) && rooms.hold_all(into, peers.from())
-    }
-
-    /// The length to ask [`room_taken`](crate::shm::turn::View::room_taken) for; `None`: there is none.
-    #[inline(always)]
-    fn want(self, longest: usize, peers: impl Peers, out: &(impl Blocks + ?Sized)) -> Option<usize> {
-        let rooms = self.rooms(0);
-        match longest {
-            0 => None,
-            _ if rooms.hold(longest) => Some(rooms.want(self.team, longest)),
-            _ => Some(want_set(self.team.config(), out, peers.to())),
-        }
-    }
-
-    /// Where blocks of `len` bytes are that travel at once.
-    #[inline(always)]
-    fn room(self, turn: &Turn<'t>, len: usize) -> Room<'t> {
-        let rooms = self.rooms(0);
-        if rooms.hold(len) {
-            return Room::Short(rooms.place(turn, len));
-        }
-        let shares = self.slot(0);
-        Room::Set { each: shares.each, head: shares.head() }
-    }
-
     fn rounds(self, len: usize) -> usize {
         if self.is_short(len) { len.min(1) } else { len.div_ceil(self.part()) }
     }
 }
 
-/// Whether all these blocks travel at once, in the share of a slot if they are not short.
-fn in_one_round(facts: &Facts, peers: impl Peers, out: &(impl Blocks + ?Sized), into: &(impl Blocks + ?Sized)) -> bool {
+/// Whether all these blocks travel at once where they are not short: in a share of a set, where members take
+/// turns on the cores.
+#[inline(never)]
+pub(super) fn in_one_round(
+    turn: &Turn<'_>,
+    zero_copy: Reads,
+    peers: impl Peers,
+    out: &dyn Blocks,
+    into: &dyn Blocks,
+) -> bool {
+    let facts = turn.facts(Operation::Alltoall, zero_copy);
     let fits = |len| facts.way(len).is_short();
-    all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
-}
-
-/// All blocks of the caller's travel in one round, and none stays in place; the others may see it otherwise.
-/// `$longest`: bytes of its longest; `$place`: where those of a length do, [`Placing`]; `$on`, `$reach`: how
-/// to wait for a future, and for one word. Ends the operation. One text for two functions.
-macro_rules! exchange_once {
-    ($turn:ident, $plan:ident, $longest:ident, $place:expr, $peers:ident, $out:ident, $into:ident, |$wait:ident| $on:expr, |$late:ident| $reach:expr) => {{
-        let (me, place) = ($turn.me(), $place);
-        if let Some(want) = $plan.want($longest, $peers, $out) {
-            if let Some($wait) = $turn.room_taken(want) {
-                $on?;
-            }
-            let of_all = place.of_all($out.each());
-            for member in $peers.to() {
-                let (block, len) = (Block::new($out, member), $out.len(member));
-                let place = place.of(of_all, len);
-                let to = place.at(&$turn, me, member);
-                place.begin(to);
-                // SAFETY: free, and a share holds so much.
-                unsafe { copy::pack(&block, 0, len, to) }?;
-            }
-            $turn.publish(1);
-        }
-        // The others have something to read meanwhile.
-        transfer(&Block::new($out, me), &Block::new($into, me))?;
-        let (of_all, first) = (place.of_all($into.each()), $turn.first_steps());
-        let mut met = 1;
-        for member in $peers.from() {
-            let (block, len) = (Block::new($into, member), $into.len(member));
-            if len == 0 {
-                continue;
-            }
-            met += 1;
-            let place = place.of(of_all, len);
-            if !first.has(member)
-                && let Some($late) = $turn.wrote_at(member, place.at(&$turn, member, me), len).late()
-            {
-                $reach?;
-            }
-            // SAFETY: published, and a share holds so much.
-            unsafe { copy::unpack(&block, 0, len, place.at(&$turn, member, me), false) }?;
-        }
-        if met == $turn.size() {
-            $turn.met();
-        }
-        $turn.finish();
-        Ok(())
-    }};
-}
-
-/// An [`alltoall`] by a plain function, if the caller blocks and blocks [lie still](Team::share_lies_still).
-#[inline(always)]
-pub fn alltoall_still<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
-    turn: Turn<'t, W>,
-    out: Option<&O>,
-    into: &I,
-) -> std::result::Result<Result<()>, Turn<'t, W>> {
-    let (turn, waits) = turn.begin();
-    let peers = Everybody::of(&turn);
-    if let (Some(runs), Some(out), None) = (waits.runs(), out, turn.named()) {
-        let (team, longest) = (turn.team(), longest(out, peers.to()));
-        if team.share_lies_still(longest) && all_lengths(into, peers.from(), |len| team.share_lies_still(len)) {
-            let turn = turn.of_what_lies_still();
-            let plan = Plan::new(&turn, usize::MAX.into());
-            return Ok(short_now(turn, runs, (plan, longest), peers, out, into));
-        }
-    }
-    Err(turn.waiting(waits))
-}
-
-/// The same, if all blocks are short.
-#[inline(always)]
-pub fn alltoall_now<'t, W: Waits, O: Blocks + ?Sized, I: Blocks + ?Sized>(
-    turn: Turn<'t, W>,
-    out: Option<&O>,
-    into: &I,
-    zero_copy: impl Into<Reads>,
-) -> std::result::Result<Result<()>, Turn<'t, W>> {
-    let (turn, waits) = turn.begin();
-    let peers = Everybody::of(&turn);
-    if let (Some(runs), Some(out)) = (waits.runs(), out) {
-        let (plan, longest) = (Plan::new(&turn, zero_copy.into()), longest(out, peers.to()));
-        if plan.all_short(longest, peers, into) {
-            return Ok(short_now(turn, runs, (plan, longest), peers, out, into));
-        }
-    }
-    Err(turn.waiting(waits))
-}
-
-/// All are short, by a caller that blocks.
-#[inline(always)]
-fn short_now<O: Blocks + ?Sized, I: Blocks + ?Sized>(
-    turn: Turn<'_>,
-    runs: impl Runs,
-    (plan, longest): (Plan<'_>, usize),
-    peers: Everybody,
-    out: &O,
-    into: &I,
-) -> Result<()> {
-    let rooms = plan.rooms(0);
-    exchange_once!(turn, plan, longest, (rooms, &turn), peers, out, into, |wait| runs.run(move || wait), |late| {
-        runs.reach(late)
-    })
+    turn.shares_cores() && all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
 }
 
 /// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of
 /// `into` are sent; then so it is for all members. Blocks of so many bytes as `zero_copy` says (a number: and
 /// more) others may read directly.
-#[inline(always)]
 pub fn alltoall<O: Blocks, I: Blocks>(
-    turn: Turn<'_, impl Waits>,
+    turn: Turn<'_>,
     out: Option<&O>,
     into: &I,
     zero_copy: impl Into<Reads>,
 ) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    let peers = Everybody::of(&turn);
-    among(turn.waiting(waits), peers, out, into, zero_copy)
+    let peers = Everybody::of(turn.team());
+    short::run(turn, among(peers, out, into, zero_copy.into()))
 }
 
 /// The same where a member has blocks for and from some others only. Whom it has none from need not call.
 #[inline(always)]
-pub(super) fn among<O: Blocks, I: Blocks>(
-    turn: Turn<'_, impl Waits>,
+pub fn among<O: Blocks, I: Blocks, P: Peers>(peers: P, out: Option<O>, into: I, zero_copy: Reads) -> Alltoall<O, I, P> {
+    Alltoall { out, into, peers, zero_copy }
+}
+
+/// Not all blocks are short, or there are none to send.
+pub(super) async fn long(
+    turn: Turn<'_>,
     peers: impl Peers,
-    out: Option<&O>,
-    into: &I,
-    zero_copy: impl Into<Reads>,
-) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    let zero_copy = zero_copy.into();
-    async move {
-        let Some(out) = out else {
-            // What is to be sent does not stay unchanged.
-            let turn = wide(turn);
-            let facts = || Facts { in_place: true, ..turn.facts(Operation::Alltoall, usize::MAX) };
-            let limit = turn.named().map_or(usize::MAX, |_| forced_limit(&facts(), usize::MAX));
-            let plan = Plan { limit, ..Plan::new(&turn, usize::MAX.into()) };
-            return waits.long(move || exchange(turn, plan, peers, into, into, false)).await;
-        };
-        let (plan, longest) = (Plan::new(&turn, zero_copy), longest(out, peers.to()));
-        let all_short = plan.all_short(longest, peers, into);
-        let turn = if all_short { turn } else { wide(turn) };
-        let plan = Plan::new(&turn, zero_copy);
-        let in_one_round = || in_one_round(&turn.facts(Operation::Alltoall, zero_copy), peers, out, into);
-        if !(all_short || (turn.shares_cores() && in_one_round())) {
-            return waits.long(move || exchange(turn, plan, peers, out, into, true)).await;
-        }
-        let place = (plan, &turn);
-        exchange_once!(turn, plan, longest, place, peers, out, into, |wait| waits.on(wait).await, |late| waits
-            .reach(late)
-            .await)
-    }
+    out: Option<&dyn Blocks>,
+    into: &dyn Blocks,
+    zero_copy: Reads,
+) -> Result<()> {
+    let turn = wide(turn);
+    let Some(out) = out else {
+        // What is to be sent does not stay unchanged.
+        let facts = || Facts { in_place: true, ..turn.facts(Operation::Alltoall, usize::MAX) };
+        let limit = turn.named().map_or(usize::MAX, |_| forced_limit(&facts(), usize::MAX));
+        let plan = Plan { limit, ..Plan::new(&turn, usize::MAX.into()) };
+        return exchange(turn, plan, peers, into, into, false).await;
+    };
+    let plan = Plan::new(&turn, zero_copy);
+    exchange(turn, plan, peers, out, into, true).await
 }
 
 /// With fragments as long as they should be: as few rounds as can be where each costs all members a turn.

@@ -3,25 +3,15 @@
 //! p − 1 cache lines per member, all on their way at the same time. Its two halves, for a node among others:
 //! all publish and one waits for them ([`arrive`]); that one publishes, and all wait for it ([`release`]).
 
-use super::{all_wrote, all_wrote_room};
+use super::all_wrote;
+use super::short::{self, rooted::Barrier};
 use crate::endpoint::Result;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::Waits;
 
 /// Returns when all members have called it.
-#[inline(always)]
-pub fn barrier(turn: Turn<'_, impl Waits>) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        if let Some(wait) = turn.line_taken() {
-            waits.on(wait).await?;
-        }
-        turn.publish(1);
-        all_wrote_room!(turn, waits, 0);
-        turn.finish();
-        Ok(())
-    }
+pub fn barrier(turn: Turn<'_>) -> impl Future<Output = Result<()>> {
+    short::run(turn, Barrier)
 }
 
 /// Returns at the leader when all members have called it, elsewhere at once.

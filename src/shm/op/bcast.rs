@@ -7,88 +7,42 @@
 
 use super::divided;
 use super::lent::{Lent, copy_part};
-use super::{address, announce, announced, is_short, tally};
+use super::short::{self, rooted::Bcast};
+use super::{address, announce, announced, tally};
 use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way, Writer, writers_part};
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::{Runs, Waits};
-
-/// A short broadcast; `$on`: how to wait until the caller's room is free, `$reach`: for one word. A text for
-/// two functions, as that of an [alltoall](super::alltoall::alltoall_now).
-macro_rules! short {
-    ($turn:ident, $root:ident, $data:ident, $len:ident, |$wait:ident| $on:expr, |$late:ident| $reach:expr) => {{
-        if $turn.me() == $root {
-            if let Some($wait) = $turn.room_taken($len) {
-                $on?;
-            }
-            // SAFETY: free, and they fit.
-            unsafe { copy::pack($data, 0, $len, $turn.room($root, $len)) }?;
-            $turn.publish_and_finish(1);
-        } else {
-            if let Some($late) = $turn.wrote_room($root, $len).from_root().late() {
-                $reach?;
-            }
-            // SAFETY: published, and they fit.
-            unsafe { copy::unpack($data, 0, $len, $turn.room($root, $len), false) }?;
-            $turn.finish();
-        }
-        Ok(())
-    }};
-}
 
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
-#[inline(always)]
-pub fn bcast<S: Stream>(
-    turn: Turn<'_, impl Waits>,
-    root: Member,
-    data: &S,
-    zero_copy: usize,
-) -> impl Future<Output = Result<()>> {
+pub fn bcast<S: Stream>(turn: Turn<'_>, root: Member, data: &S, zero_copy: usize) -> impl Future<Output = Result<()>> {
     bcast_by(turn, root, data, zero_copy, true)
 }
 
 /// As [`bcast`]; `divide`: the root may help readers that read its memory.
-#[inline(always)]
 pub fn bcast_by<S: Stream>(
-    turn: Turn<'_, impl Waits>,
+    turn: Turn<'_>,
     root: Member,
     data: &S,
     zero_copy: usize,
     divide: bool,
 ) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let len = data.len();
-        match (is_short(&turn, Operation::Bcast, len, zero_copy), turn.me() == root) {
-            (true, _) => short!(turn, root, data, len, |wait| waits.on(wait).await, |late| waits.reach(late).await),
-            (false, true) => waits.long(move || send(turn, data, zero_copy, divide)).await,
-            (false, false) => waits.long(move || receive(turn, root, data, zero_copy, divide)).await,
-        }
-    }
+    short::run(turn, Bcast { root, data, zero_copy, divide })
 }
 
-/// A [`bcast`] by a plain function, if the caller blocks and it is short; else gives the turn back.
-#[inline(always)]
-pub fn bcast_now<'t, W: Waits, S: Stream>(
-    turn: Turn<'t, W>,
+/// It is not short.
+pub(super) async fn long(
+    turn: Turn<'_>,
     root: Member,
-    data: &S,
+    data: &dyn Stream,
     zero_copy: usize,
-) -> std::result::Result<Result<()>, Turn<'t, W>> {
-    let (turn, waits) = turn.begin();
-    match waits.runs() {
-        Some(runs) if is_short(&turn, Operation::Bcast, data.len(), zero_copy) => Ok(short_now(turn, runs, root, data)),
-        _ => Err(turn.waiting(waits)),
+    divide: bool,
+) -> Result<()> {
+    match turn.me() == root {
+        true => send(turn, data, zero_copy, divide).await,
+        false => receive(turn, root, data, zero_copy, divide).await,
     }
-}
-
-/// It is short, and the caller blocks.
-#[inline(always)]
-fn short_now<S: Stream>(turn: Turn<'_>, runs: impl Runs, root: Member, data: &S) -> Result<()> {
-    let len = data.len();
-    short!(turn, root, data, len, |wait| runs.run(|| wait), |late| runs.reach(late))
 }
 
 /// The way of so many bytes, and where the part of the root begins: `len` without one.

@@ -7,17 +7,17 @@
 //! counts (piece, member) pairs in this order, so each member knows when its slot is free. Only the root and
 //! the member need to know the length of a block.
 
-use super::block::{Block, all_lengths, index, sum_lengths, transfer};
+use super::block::{Block, index, sum_lengths, transfer};
 use super::divided::{self, LOAN};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
-use super::{address, announce, announced, fetch, is_short_gathered, tally};
+use super::short::rooted::{Collect, Give};
+use super::{address, announce, announced, fetch, short, tally};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
 use crate::shm::turn::Turn;
 use crate::shm::turn::asking::Nothing;
-use crate::shm::turn::waits::{Runs, Waits};
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
 fn middle(facts: &Facts, len: usize) -> usize {
@@ -33,31 +33,18 @@ fn entry(turn: &Turn<'_>, root: Member, member: Member) -> *mut u8 {
 }
 
 /// Sends `own` to `root`. From `zero_copy` bytes on, the root may read it directly.
-#[inline(always)]
-pub fn send<S: Stream>(
-    turn: Turn<'_, impl Waits>,
-    root: Member,
-    own: &S,
+pub fn send<S: Stream>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> impl Future<Output = Result<()>> {
+    short::run(turn, Give { root, own, zero_copy })
+}
+
+/// As the root, receives every member's block in `all`; `own` is its own data, if they are not in its block.
+pub fn receive<S: Stream, B: Blocks>(
+    turn: Turn<'_>,
+    own: Option<&S>,
+    all: &B,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let (me, len) = (turn.me(), own.len());
-        if !is_short_gathered(&turn, Operation::Gather, len, zero_copy) {
-            return waits.long(move || send_long(turn.narrowed().halved(), root, own, zero_copy)).await;
-        }
-        if len == 0 {
-            turn.finish();
-            return Ok(());
-        }
-        if let Some(wait) = turn.room_taken(len) {
-            waits.on(wait).await?;
-        }
-        // SAFETY: free, and `len` bytes fit.
-        unsafe { copy::pack(own, 0, len, turn.room(me, len)) }?;
-        turn.publish_and_finish(1);
-        Ok(())
-    }
+    short::run(turn, Collect { own, all, zero_copy })
 }
 
 /// In which order the root takes pieces: so many of one member, then as many of the next one, and so on.
@@ -98,7 +85,7 @@ impl Order {
 }
 
 /// The block is not short.
-async fn send_long(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
+pub(super) async fn send_long(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
     let (me, len, piece) = (turn.me(), own.len(), turn.piece(own.len()));
     let facts = turn.facts(Operation::Gather, zero_copy);
     let way = facts.way(len);
@@ -143,79 +130,13 @@ async fn write(turn: &Turn<'_>, facts: &Facts, root: Member, own: &dyn Stream) -
     divided::store(turn, root, own, entry(turn, root, turn.me()), at)
 }
 
-/// As the root, receives blocks that are all short, and ends the operation; `$reach`: how to wait for one
-/// word. A text for two functions, as that of an [alltoall](super::alltoall::alltoall_now).
-macro_rules! receive_short {
-    ($turn:ident, $own:ident, $all:ident, |$late:ident| $reach:expr) => {{
-        $own.map_or(Ok(()), |own| transfer(own, &Block::new($all, $turn.me())))?;
-        let first = $turn.first_steps();
-        for member in $turn.others() {
-            let len = $all.len(member);
-            if len == 0 {
-                continue;
-            }
-            if !first.has(member)
-                && let Some($late) = $turn.wrote_room(member, len).late()
-            {
-                $reach?;
-            }
-            // SAFETY: published, and it holds so much.
-            unsafe { copy::unpack(&Block::new($all, member), 0, len, $turn.room(member, len), false) }?;
-        }
-        $turn.finish();
-        Ok(())
-    }};
-}
-
-/// As the root, receives every member's block in `all`; `own` is its own data, if they are not in its block.
-#[inline(always)]
-pub fn receive<S: Stream, B: Blocks>(
-    turn: Turn<'_, impl Waits>,
-    own: Option<&S>,
-    all: &B,
-    zero_copy: usize,
-) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        if !are_short(&turn, all, zero_copy) {
-            return waits
-                .long(move || receive_long(turn.narrowed().halved(), own.map(|own| own as _), all, zero_copy))
-                .await;
-        }
-        receive_short!(turn, own, all, |late| waits.reach(late).await)
-    }
-}
-
-/// Whether all blocks but the caller's own are short.
-#[inline(always)]
-fn are_short<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> bool {
-    turn.is_still() || all_lengths(all, turn.others(), |len| is_short_gathered(turn, Operation::Gather, len, zero_copy))
-}
-
-/// A [`receive`] by a plain function, if the caller blocks and all blocks are short; else gives the turn
-/// back.
-#[inline(always)]
-pub fn receive_now<'t, W: Waits, S: Stream, B: Blocks>(
-    turn: Turn<'t, W>,
-    own: Option<&S>,
-    all: &B,
-    zero_copy: usize,
-) -> std::result::Result<Result<()>, Turn<'t, W>> {
-    let (turn, waits) = turn.begin();
-    match waits.runs() {
-        Some(runs) if are_short(&turn, all, zero_copy) => Ok(receive_short_now(turn, runs, own, all)),
-        _ => Err(turn.waiting(waits)),
-    }
-}
-
-/// All are short, by a caller that blocks.
-#[inline(always)]
-fn receive_short_now<S: Stream, B: Blocks>(turn: Turn<'_>, runs: impl Runs, own: Option<&S>, all: &B) -> Result<()> {
-    receive_short!(turn, own, all, |late| runs.reach(late))
-}
-
 /// Not all blocks are short.
-async fn receive_long(turn: Turn<'_>, own: Option<&dyn Stream>, all: &dyn Blocks, zero_copy: usize) -> Result<()> {
+pub(super) async fn receive_long(
+    turn: Turn<'_>,
+    own: Option<&dyn Stream>,
+    all: &dyn Blocks,
+    zero_copy: usize,
+) -> Result<()> {
     let me = turn.me();
     let facts = turn.facts(Operation::Gather, zero_copy);
     turn.others().take(1).for_each(|m| tally::count(Operation::Gather, facts.way(all.len(m))));

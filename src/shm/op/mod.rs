@@ -1,5 +1,7 @@
-//! Collective operations through shared memory: each an `async fn` over a [`Turn`], the same for blocking,
-//! nonblocking and persistent ones.
+//! Collective operations through shared memory, the same for blocking, nonblocking and persistent calls.
+//!
+//! What fits a line or one slot is [`short`]: three files say what each operation writes and reads, and one
+//! function does all of them. Longer ways are `async fn`s over a [`Turn`], in a file for each operation.
 //!
 //! Members call an operation with the same arguments in the sense of MPI (root, total bytes, thresholds).
 //! What only one of them knows (whether its data lie in one run of memory, so that others may read them
@@ -8,9 +10,6 @@
 //! Short ways are compiled for each kind of data, long ones take `&dyn Stream` and `&dyn Blocks`: to tell the
 //! kind at run time costs them nothing that shows, and compiled for each they were an eighth of the
 //! component.
-//!
-//! What takes a fraction of a microsecond is written as a function that returns an `async move` block: an
-//! `async fn` copies its arguments once more before it begins (an Allreduce of 8 bytes took 6 % longer).
 
 pub mod allgather;
 pub mod allreduce;
@@ -26,13 +25,14 @@ mod fetched;
 pub mod gather;
 mod lent;
 pub mod neighbor;
-mod peers;
+pub mod peers;
 pub mod reduce;
 pub mod reduce_scatter;
 mod relayed;
 pub mod scan;
 pub mod scatter;
 mod shared;
+pub mod short;
 pub mod tally;
 pub mod tree;
 
@@ -85,20 +85,6 @@ async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
     turn.met();
     Ok(())
 }
-
-/// Waits until all others have published step 1, and with it `len` bytes in their
-/// [rooms](crate::shm::turn::View::room). A macro, since an `async fn` within another stays apart.
-macro_rules! all_wrote_room {
-    ($turn:ident, $waits:ident, $len:expr) => {
-        for member in $turn.others() {
-            if let Some(late) = $turn.wrote_room(member, $len).late() {
-                $waits.reach(late).await?;
-            }
-        }
-        $turn.met();
-    };
-}
-use all_wrote_room;
 
 /// Writes a number to a free line or slot of the caller's; `to` is aligned to 8 bytes.
 fn put(to: *mut u8, value: u64) {

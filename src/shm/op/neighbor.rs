@@ -8,15 +8,16 @@
 //! A member without anything to receive waits for nobody, unless its memory is full of what others have not
 //! read yet, or is read by them.
 
+use super::alltoall;
 use super::block::{Block, transfer};
 use super::peers::Peers;
-use super::{allgather, alltoall};
+use super::short;
+use super::short::exchange::{Allgather, Alltoall};
 use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::pattern::neighborhood::{Edge, Neighbors};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::Waits;
 use std::ops::Range;
 
 /// The edges of a member with the others of its team, and with itself.
@@ -81,7 +82,7 @@ impl Peers for &Edges {
 }
 
 /// The blocks of a member, one after the other.
-struct Joined<'b, B: ?Sized> {
+pub struct Joined<'b, B: ?Sized> {
     blocks: &'b B,
     ends: &'b Ends,
 }
@@ -144,7 +145,7 @@ impl<B: Blocks + ?Sized> Blocks for Joined<'_, B> {
 }
 
 /// The caller's data as its own block, and the first block from each of the others.
-struct Firsts<'b, S: ?Sized, B: ?Sized> {
+pub struct Firsts<'b, S: ?Sized, B: ?Sized> {
     me: Member,
     own: &'b S,
     edges: &'b Edges,
@@ -189,32 +190,60 @@ impl<S: Stream + ?Sized, B: Blocks + ?Sized> Blocks for Firsts<'_, S, B> {
 
 /// Sends the blocks of `out` along the edges, and receives those of `into`. From `zero_copy` bytes between
 /// two members on, others may read directly.
-#[inline(always)]
 pub async fn exchange<O: Blocks, I: Blocks>(
-    turn: Turn<'_, impl Waits>,
+    turn: Turn<'_>,
     edges: &Edges,
     out: &O,
     into: &I,
     zero_copy: usize,
 ) -> Result<()> {
-    let (out, into) = (Joined { blocks: out, ends: &edges.out }, Joined { blocks: into, ends: &edges.into });
-    alltoall::among(turn, edges, Some(&out), &into, zero_copy).await
+    short::run(turn, exchanging(edges, out, into, zero_copy)).await
 }
 
 /// Sends `own` along all edges, and receives the blocks of `into`. From `zero_copy` bytes on, others may read
 /// directly.
-#[inline(always)]
 pub async fn spread<S: Stream, I: Blocks>(
-    turn: Turn<'_, impl Waits>,
+    turn: Turn<'_>,
     edges: &Edges,
     own: &S,
     into: &I,
     zero_copy: usize,
 ) -> Result<()> {
-    let (turn, waits) = turn.begin();
     let me = turn.me();
+    short::run(turn, spreading(me, edges, own, into, zero_copy)).await?;
+    fill(me, edges, own, into)
+}
+
+/// The exchange of the blocks of `out` along the edges for those of `into`. From `zero_copy` bytes between
+/// two members on, others may read directly.
+#[inline(always)]
+pub fn exchanging<'e, O: Blocks, I: Blocks>(
+    edges: &'e Edges,
+    out: &'e O,
+    into: &'e I,
+    zero_copy: usize,
+) -> Alltoall<Joined<'e, O>, Joined<'e, I>, &'e Edges> {
+    let (out, into) = (Joined { blocks: out, ends: &edges.out }, Joined { blocks: into, ends: &edges.into });
+    alltoall::among(edges, Some(out), into, zero_copy.into())
+}
+
+/// Sending `own` along all edges, and receiving the first block of `into` from each of the others; the
+/// [rest](fill) is for the caller. From `zero_copy` bytes on, others may read directly.
+#[inline(always)]
+pub fn spreading<'e, S: Stream, I: Blocks>(
+    me: Member,
+    edges: &'e Edges,
+    own: &'e S,
+    into: &'e I,
+    zero_copy: usize,
+) -> Allgather<&'e S, Firsts<'e, S, I>, &'e Edges> {
     let first = Firsts { me, own, edges, blocks: into };
-    allgather::among(turn.waiting(waits), edges, None::<&S>, &first, zero_copy).await?;
+    Allgather { own: None::<&S>, all: first, peers: edges, zero_copy }
+}
+
+/// After [`spreading`]: fills the other blocks of `into` from the same members, and those of the caller
+/// itself.
+pub fn fill(me: Member, edges: &Edges, own: &impl Stream, into: &impl Blocks) -> Result<()> {
     for &slot in edges.into.of(me) {
         transfer(own, &Block::new(into, slot))?;
     }

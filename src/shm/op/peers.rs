@@ -1,11 +1,11 @@
 //! Whom a member exchanges blocks with.
 
 use crate::shm::memory::Member;
-use crate::shm::turn::Turn;
+use crate::shm::team::Team;
 
 /// The other members that one sends to and receives from, in the order in which it turns to them: not
 /// everybody to the same one first.
-pub(super) trait Peers: Copy + Send + Sync {
+pub trait Peers: Copy + Send + Sync {
     /// Whom it sends to.
     fn to(self) -> impl Iterator<Item = Member> + Clone;
     /// Whom it receives from.
@@ -14,7 +14,7 @@ pub(super) trait Peers: Copy + Send + Sync {
 
 /// All others, both ways.
 #[derive(Clone, Copy)]
-pub(super) struct Everybody {
+pub struct Everybody {
     me: Member,
     size: usize,
 }
@@ -22,8 +22,8 @@ pub(super) struct Everybody {
 impl Everybody {
     /// All but the caller.
     #[inline(always)]
-    pub fn of(turn: &Turn<'_>) -> Everybody {
-        Everybody { me: turn.me(), size: turn.size() }
+    pub fn of(team: &Team) -> Everybody {
+        Everybody { me: team.me(), size: team.size() }
     }
 }
 

@@ -7,61 +7,33 @@
 //! blocking call, one of them combines what half of them have ([`relayed`]).
 
 use super::combine::{Combine, fold};
-use super::{all_wrote, all_wrote_room, is_short, relayed, shared, tally};
+use super::short::reductions::{Contribute, Reduce};
+use super::{all_wrote, relayed, shared, short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way};
-use crate::shm::turn::waits::Waits;
 use crate::shm::turn::{AllRooms, Turn};
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may
 /// be its input.
-#[inline(always)]
-pub fn reduce<C: Combine>(
-    turn: Turn<'_, impl Waits>,
-    root: Member,
-    op: &C,
-    input: Span,
-    output: Span,
-) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let bytes = input.len() * op.size();
-        if !is_short(&turn, Operation::Reduce, bytes, shares_work(&turn)) {
-            let way = turn.way(Operation::Reduce, bytes, op.size(), usize::MAX);
-            tally::count(Operation::Reduce, way);
-            return match way {
-                Way::Relay => waits.long(move || relayed::reduce(turn, root, op, input, output)).await,
-                Way::Split => waits.long(move || shared::reduce(turn, Some(root), op, input, output)).await,
-                _ if turn.me() == root => waits.long(move || receive(turn, op, input, output)).await,
-                _ => waits.long(move || send(turn, root, op, input)).await,
-            };
-        }
-        if turn.me() == root {
-            let aside = must_set_aside(&turn, input, output);
-            if aside {
-                if let Some(wait) = turn.room_taken(bytes) {
-                    waits.on(wait).await?;
-                }
-                // SAFETY: free, and the bytes fit.
-                unsafe { copy::keep(turn.room(root, bytes), input.ptr(), bytes) };
-            }
-            all_wrote_room!(turn, waits, bytes);
-            let rooms = turn.rooms(bytes);
-            let operand = operands(root, if aside { rooms.of(root) } else { input.ptr() }, rooms);
-            // SAFETY: all others have published; the output is no operand but one that may be.
-            unsafe { fold(op, turn.size(), input.len(), operand, output.ptr()) };
-            turn.finish();
-        } else {
-            if let Some(wait) = turn.room_taken(bytes) {
-                waits.on(wait).await?;
-            }
-            // SAFETY: free, and the bytes fit.
-            unsafe { copy::write(turn.room(turn.me(), bytes), input.ptr(), bytes) };
-            turn.publish_and_finish(1);
-        }
-        Ok(())
+pub async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
+    let reduce = Reduce { root, op, input, output };
+    match turn.me() == root {
+        true => short::run(turn, reduce).await,
+        false => short::run(turn, Contribute(reduce)).await,
+    }
+}
+
+/// The operands are not short.
+pub(super) async fn long<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
+    let way = turn.way(Operation::Reduce, input.len() * op.size(), op.size(), usize::MAX);
+    tally::count(Operation::Reduce, way);
+    match way {
+        Way::Relay => relayed::reduce(turn, root, op, input, output).await,
+        Way::Split => shared::reduce(turn, Some(root), op, input, output).await,
+        _ if turn.me() == root => receive(turn, op, input, output).await,
+        _ => send(turn, root, op, input).await,
     }
 }
 

@@ -8,60 +8,58 @@
 use super::block::Shares;
 use super::combine::{Combine, fold};
 use super::reduce::operands;
-use super::{all_wrote, all_wrote_room, is_short, tally};
+use super::short::{self, reductions::ReduceScatter};
+use super::{all_wrote, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::Waits;
 
 /// Combines `input` of all members; `counts(i)` elements of the result go to `output` of member i. The output
 /// may begin where the input does, but not overlap it otherwise.
-#[inline(always)]
 pub fn reduce_scatter<C: Combine>(
-    turn: Turn<'_, impl Waits>,
+    turn: Turn<'_>,
     op: &C,
     input: Span,
     counts: impl Fn(Member) -> usize,
     output: Span,
 ) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let (me, size) = (turn.me(), op.size());
-        let bytes = input.len() * size;
-        if !is_short(&turn, Operation::ReduceScatter, bytes, usize::MAX) {
-            tally::count(Operation::ReduceScatter, Way::Split);
-            return waits.long(move || in_rounds(turn, op, input, counts, output)).await;
-        }
-        if let Some(wait) = turn.room_taken(bytes) {
-            waits.on(wait).await?;
-        }
-        // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.room(me, bytes), input.ptr(), bytes) };
-        turn.publish(1);
-        all_wrote_room!(turn, waits, bytes);
-        let at = (0..me).map(&counts).sum::<usize>() * size;
-        // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of
-        // Reduce).
-        let rooms = turn.rooms(bytes);
-        let all = operands(me, if input.ptr() == output.ptr() { rooms.of(me) } else { input.ptr() }, rooms);
-        let operand = move |m| all(m).wrapping_add(at);
-        // SAFETY: all have published; the output is no operand.
-        unsafe { fold(op, turn.size(), counts(me), operand, output.ptr()) };
-        turn.finish();
-        Ok(())
-    }
+    short::run(turn, ReduceScatter { op, input, counts, output })
+}
+
+/// Combines the caller's part of what is in all members' rooms.
+///
+/// # Safety
+/// All have published.
+#[inline(always)]
+pub(super) unsafe fn combine<C: Combine>(
+    turn: &Turn<'_>,
+    op: &C,
+    input: Span,
+    counts: impl Fn(Member) -> usize,
+    output: Span,
+) {
+    let me = turn.me();
+    let at = (0..me).map(&counts).sum::<usize>() * op.size();
+    // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of
+    // Reduce).
+    let rooms = turn.rooms(input.len() * op.size());
+    let all = operands(me, if input.ptr() == output.ptr() { rooms.of(me) } else { input.ptr() }, rooms);
+    let operand = move |m| all(m).wrapping_add(at);
+    // SAFETY: all have published; the output is no operand.
+    unsafe { fold(op, turn.size(), counts(me), operand, output.ptr()) };
 }
 
 /// The input is not short.
-async fn in_rounds<C: Combine>(
+pub(super) async fn long<C: Combine>(
     turn: Turn<'_>,
     op: &C,
     input: Span,
     counts: impl Fn(Member) -> usize,
     output: Span,
 ) -> Result<()> {
+    tally::count(Operation::ReduceScatter, Way::Split);
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let start = (0..me).map(&counts).sum::<usize>();
     let mine = counts(me);

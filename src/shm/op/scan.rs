@@ -5,59 +5,31 @@
 //! leaves that in its slot for the next one: one combination per byte and member, and the fragments follow
 //! each other down the line of members.
 
-use super::combine::{Combine, fold};
-use super::reduce::{Pieces, operands};
-use super::{is_short, tally};
+use super::combine::Combine;
+use super::reduce::Pieces;
+use super::short::{self, reductions::Scan};
+use super::tally;
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
-use crate::shm::policy::choose::PASSED_ON;
 use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::Waits;
 use crate::sync::shared::{will_read, will_write};
 
 /// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is
 /// not touched) in `output`, which may be the input.
-#[inline(always)]
 pub fn scan<C: Combine>(
-    turn: Turn<'_, impl Waits>,
+    turn: Turn<'_>,
     exclusive: bool,
     op: &C,
     input: Span,
     output: Span,
 ) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let (me, bytes) = (turn.me(), input.len() * op.size());
-        if !is_short(&turn, Operation::Scan, bytes, PASSED_ON) {
-            tally::count(Operation::Scan, Way::Chain);
-            return waits.long(move || along(turn, exclusive, op, input, output)).await;
-        }
-        if let Some(wait) = turn.room_taken(bytes) {
-            waits.on(wait).await?;
-        }
-        // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.room(me, bytes), input.ptr(), bytes) };
-        turn.publish(1);
-        for member in 0..me {
-            if let Some(late) = turn.wrote_room(member, bytes).late() {
-                waits.reach(late).await?;
-            }
-        }
-        let known = if exclusive { me } else { me + 1 };
-        if known > 0 {
-            // One's own operand, if it is one, is the last: the output may be the input.
-            let operand = operands(me, input.ptr(), turn.rooms(bytes));
-            // SAFETY: published; the output is in nobody's room, and no operand but the last.
-            unsafe { fold(op, known, input.len(), operand, output.ptr()) };
-        }
-        turn.finish();
-        Ok(())
-    }
+    short::run(turn, Scan { exclusive, op, input, output })
 }
 
 /// From member to member.
-async fn along<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span, output: Span) -> Result<()> {
+pub(super) async fn long<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span, output: Span) -> Result<()> {
+    tally::count(Operation::Scan, Way::Chain);
     let (me, last) = (turn.me(), turn.size() - 1);
     let pieces = Pieces::new(&turn, op, input.len())?;
     turn.set_free().await?;

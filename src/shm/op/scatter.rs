@@ -6,17 +6,17 @@
 //! need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i. Where members take turns
 //! on the cores, [`dealt`] says how blocks travel that are not short.
 
-use super::block::{Block, Rooms, Shares, all_lengths, index, longest, transfer, want_set};
+use super::block::{Block, Rooms, Shares, all_lengths, index, transfer, want_set};
 use super::dealt;
 use super::divided;
 use super::lent::{Lent, copy_part};
-use super::{address, get, put, tally};
+use super::short::rooted::{Deal, Take};
+use super::{address, get, put, short, tally};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
 use crate::shm::turn::Turn;
-use crate::shm::turn::waits::Waits;
 
 /// Where what travels.
 struct Plan<'p, 't> {
@@ -52,51 +52,19 @@ impl<'p, 't> Plan<'p, 't> {
 
 /// Where short blocks of the root lie.
 #[inline(always)]
-fn rooms(turn: &Turn<'_>, root: Member, zero_copy: usize) -> Rooms {
+pub(super) fn rooms(turn: &Turn<'_>, root: Member, zero_copy: usize) -> Rooms {
     Rooms::new(turn.team(), turn.is_still(), root, turn.limit(Operation::Scatter, zero_copy))
 }
 
 /// As the root, sends every member its block of `all`; its own goes to `own`, if it does not stay there. From
 /// `zero_copy` bytes on, members may read their blocks directly.
-#[inline(always)]
 pub fn send<S: Stream, B: Blocks>(
-    turn: Turn<'_, impl Waits>,
+    turn: Turn<'_>,
     all: &B,
     own: Option<&S>,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let me = turn.me();
-        let rooms = rooms(&turn, me, zero_copy);
-        if !rooms.hold_all(all, turn.others()) {
-            if is_dealt(&turn, all, zero_copy) && dealt::holds_all(&turn, &rooms, all) {
-                if let Some(wait) = turn.room_taken(want_set(turn.team().config(), all, turn.others())) {
-                    waits.on(wait).await?;
-                }
-                tally::count(Operation::Scatter, Way::Ring);
-                dealt::send_all(turn, rooms, all)?;
-                return own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
-            }
-            return waits.long(move || send_long(turn, all, own.map(|own| own as _), zero_copy)).await;
-        }
-        if turn.others().any(|m| all.len(m) > 0) {
-            if let Some(wait) = turn.room_taken(rooms.want(turn.team(), longest(all, turn.others()))) {
-                waits.on(wait).await?;
-            }
-            for member in turn.others() {
-                let (block, len) = (Block::new(all, member), all.len(member));
-                // SAFETY: free, and a share holds so much.
-                unsafe { copy::pack(&block, 0, len, rooms.at(&turn, member, len)) }?;
-            }
-            turn.publish_and_finish(1);
-        } else {
-            turn.finish();
-        }
-        // The others have something to read meanwhile. Whatever becomes of it, the operation is over for the
-        // team.
-        own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own))
-    }
+    short::run(turn, Deal { all, own, zero_copy })
 }
 
 /// Whether all blocks that are not short are [dealt], and none is so long that it may be read from the root's
@@ -111,7 +79,24 @@ fn is_dealt<B: Blocks + ?Sized>(turn: &Turn<'_>, all: &B, zero_copy: usize) -> b
 }
 
 /// Not all blocks are short.
-async fn send_long(turn: Turn<'_>, all: &dyn Blocks, own: Option<&dyn Stream>, zero_copy: usize) -> Result<()> {
+pub(super) async fn send_long(
+    turn: Turn<'_>,
+    all: &dyn Blocks,
+    own: Option<&dyn Stream>,
+    zero_copy: usize,
+) -> Result<()> {
+    let (me, rooms) = (turn.me(), rooms(&turn, turn.me(), zero_copy));
+    if is_dealt(&turn, all, zero_copy) && dealt::holds_all(&turn, &rooms, all) {
+        turn.room_free(want_set(turn.team().config(), all, turn.others())).await?;
+        tally::count(Operation::Scatter, Way::Ring);
+        dealt::send_all(turn, rooms, all)?;
+        return own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
+    }
+    send_in_pieces(turn, all, own, zero_copy).await
+}
+
+/// The same, but not all of them by the ring at once.
+async fn send_in_pieces(turn: Turn<'_>, all: &dyn Blocks, own: Option<&dyn Stream>, zero_copy: usize) -> Result<()> {
     let turn = turn.widened();
     let (me, deals) = (turn.me(), dealt::is_wanted(&turn));
     let plan = Plan::new(&turn, me, zero_copy);
@@ -235,50 +220,34 @@ async fn send_rest(
 }
 
 /// Receives the caller's block from `root`.
-#[inline(always)]
-pub fn receive<S: Stream>(
-    turn: Turn<'_, impl Waits>,
-    root: Member,
-    own: &S,
-    zero_copy: usize,
-) -> impl Future<Output = Result<()>> {
-    let (turn, waits) = turn.begin();
-    async move {
-        let (me, len) = (turn.me(), own.len());
-        let rooms = rooms(&turn, root, zero_copy);
-        if !rooms.hold(len) {
-            let way = turn.way(Operation::Scatter, len, 1, zero_copy);
-            tally::count(Operation::Scatter, way);
-            if way == Way::Ring && dealt::is_one(&turn, len) {
-                if let Some(late) = turn.wrote(root, 1).from_root().late() {
-                    waits.reach(late).await?;
-                }
-                let (at, step) = dealt::told(&turn, root, len)?;
-                if let Some(late) = turn.wrote(root, step).from_root().late() {
-                    waits.reach(late).await?;
-                }
-                let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), turn.bypasses(turn.size() - 1, len));
-                // SAFETY: published, and within the set.
-                unsafe { copy::unpack(own, 0, len, from, bypass) }?;
-                turn.finish();
-                return Ok(());
-            }
-            return waits.long(move || receive_long(turn, root, own, zero_copy)).await;
-        }
-        if len > 0 {
-            if let Some(late) = turn.wrote_at(root, rooms.at(&turn, me, len), len).from_root().late() {
-                waits.reach(late).await?;
-            }
-            // SAFETY: published, and a share holds so much.
-            unsafe { copy::unpack(own, 0, len, rooms.at(&turn, me, len), false) }?;
-        }
-        turn.finish();
-        Ok(())
-    }
+pub fn receive<S: Stream>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usize) -> impl Future<Output = Result<()>> {
+    short::run(turn, Take { root, own, zero_copy })
 }
 
 /// The block is not short.
-async fn receive_long(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
+pub(super) async fn receive_long(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
+    let way = turn.way(Operation::Scatter, own.len(), 1, zero_copy);
+    tally::count(Operation::Scatter, way);
+    match way == Way::Ring && dealt::is_one(&turn, own.len()) {
+        true => receive_dealt(turn, root, own).await,
+        false => receive_in_pieces(turn, root, own, zero_copy).await,
+    }
+}
+
+/// The root deals it in one portion.
+async fn receive_dealt(turn: Turn<'_>, root: Member, own: &dyn Stream) -> Result<()> {
+    let len = own.len();
+    turn.wrote(root, 1).from_root().await?;
+    let (at, step) = dealt::told(&turn, root, len)?;
+    turn.wrote(root, step).from_root().await?;
+    let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), turn.bypasses(turn.size() - 1, len));
+    // SAFETY: published, and within the set.
+    unsafe { copy::unpack(own, 0, len, from, bypass) }?;
+    turn.finish();
+    Ok(())
+}
+
+async fn receive_in_pieces(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
     let turn = turn.widened();
     let (me, len) = (turn.me(), own.len());
     let plan = Plan::new(&turn, root, zero_copy);

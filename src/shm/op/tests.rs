@@ -8,11 +8,10 @@ use crate::shm::copy::{BYPASSED, WRITTEN_PAST};
 use crate::shm::heap::Heap;
 use crate::shm::team::{Config, Team};
 use crate::shm::thresholds::Reads;
-use crate::shm::turn::waits::{Blocks, Runs, Suspends, Waits};
 use std::future::Future;
 use std::ops::Range;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::pin::Pin;
+use std::task::{Context, Waker};
 
 const MEMBERS: usize = 4;
 
@@ -213,53 +212,4 @@ fn what_travels_at_once_does_not_bypass_the_cache_up_to_a_length() {
         let case = Case { operation: "allgather", lengths, zero_copy: usize::MAX };
         assert_eq!(case.bypassed(Cores::Shared, least, true), found, "{least}, {lengths:?}");
     }
-}
-
-/// A caller that blocks, and has nothing to wait for.
-#[derive(Clone, Copy)]
-struct Alone;
-
-impl Runs for Alone {
-    fn run<F: Future>(self, _: impl FnOnce() -> F) -> F::Output {
-        unreachable!("nobody else takes part")
-    }
-}
-
-#[test]
-fn what_is_short_and_blocks_needs_no_future() {
-    /// Whether an alltoall, one of what lies still, a broadcast and a gather are done when the function
-    /// returns.
-    fn done(waits: impl Waits, len: usize, in_place: bool) -> [bool; 4] {
-        let team = Team::new(Heap::new(1, usize::MAX, true).member(0), Config::built_in(1, Cores::Shared));
-        let mut context = Context::from_waker(Waker::noop());
-        let mut rooms = [vec![7_u8; len], vec![0; len]];
-        // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
-        let [out, into] =
-            rooms.each_mut().map(|room| Row(unsafe { Span::new(room.as_mut_ptr(), len, 1) }, [len; MEMBERS]));
-        [0, 1, 2, 3].map(|operation| {
-            let Poll::Ready(turn) = pin!(team.open(0, 0, true)).poll(&mut context) else { panic!("it is alone") };
-            let turn = turn.unwrap().expect("there is memory").waiting(waits);
-            let given_back = match operation {
-                0 => alltoall::alltoall_now(turn, (!in_place).then_some(&out), &into, usize::MAX),
-                1 => alltoall::alltoall_still(turn, (!in_place).then_some(&out), &into),
-                2 => bcast::bcast_now(turn, 0, &out.0, usize::MAX),
-                _ => gather::receive_now(turn, (!in_place).then_some(&out.0), &into, usize::MAX),
-            };
-            match given_back {
-                Ok(result) => result.map(|()| true).unwrap(),
-                Err(turn) => {
-                    turn.begin().0.finish();
-                    false
-                }
-            }
-        })
-    }
-    assert_eq!(done(Blocks::<_, 0, true>(Alone), 8, false), [true; 4]);
-    assert_eq!(
-        done(Blocks::<_, 0, true>(Alone), 8, true),
-        [false, false, true, true],
-        "what is sent does not stay in place"
-    );
-    assert_eq!(done(Blocks::<_, 0, true>(Alone), 4 << 20, false), [false; 4], "it is long");
-    assert_eq!(done(Suspends, 8, false), [false; 4]);
 }

@@ -12,6 +12,10 @@ use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
+/// Looks, with a pause after each, that take about as long as to give the core away and to get it back (1
+/// µs).
+pub(in crate::shm) const LOOKS_FOR_A_TURN: u32 = 40;
+
 /// Cache lines of a [`Team`] that every blocking operation reads.
 const HEAD_LINES: usize = 6;
 #[cfg(all(target_pointer_width = "64", not(loom)))]
@@ -28,6 +32,8 @@ pub(super) struct Awaited {
     count: AtomicU32,
     /// It is another wait than that of the pause before.
     begins: AtomicBool,
+    /// All wait for this member, and nobody for the caller.
+    from_root: AtomicBool,
 }
 
 impl Team {
@@ -109,11 +115,18 @@ impl Team {
     }
 
     /// Notes that a wait of a blocking operation for a word of `member` has found nothing; `begins`: for the
-    /// first time.
-    pub(in crate::shm) fn note(&self, member: Member, word: &SharedU64, target: u64, begins: bool) {
+    /// first time; `from_root`: all wait for that member, and nobody for the caller.
+    pub(in crate::shm) fn note(
+        &self,
+        member: Member,
+        word: &SharedU64,
+        target: u64,
+        (begins, from_root): (bool, bool),
+    ) {
         self.awaited.member.store(member, Ordering::Relaxed);
         self.awaited.word.store(ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
         self.awaited.target.store(target, Ordering::Relaxed);
+        self.awaited.from_root.store(from_root, Ordering::Relaxed);
         if begins {
             self.awaited.begins.store(true, Ordering::Relaxed);
         }
@@ -134,20 +147,53 @@ impl Team {
         self.awaited.count.load(Ordering::Relaxed) == 1
     }
 
-    /// Whether one who waits for one word has to make progress elsewhere before it [pauses](Team::pause).
-    pub fn is_progress_due(&self, patience: &mut Patience) -> bool {
+    /// One who waits for one word, and has looked at it in vain, gives the core away, unless it pays to [look
+    /// on](Team::may_come_soon), and looks again, until the word has come: true; or until more than that is
+    /// due: progress, as after every eighth vain look, or a sleep. Until then nobody looks whether members
+    /// have failed, or whether messages are awaited.
+    pub fn gives_way(&self, patience: &mut Patience, mut yield_now: impl FnMut()) -> bool {
         if self.awaited.begins.load(Ordering::Relaxed) {
             self.awaited.begins.store(false, Ordering::Relaxed);
             patience.begin();
         }
-        patience.is_progress_due(&self.config.waiting)
+        let (at, target) = (self.awaited.word.load(Ordering::Relaxed), self.awaited.target.load(Ordering::Relaxed));
+        // SAFETY: a word of the team's memory, noted by a wait on this team.
+        let word = unsafe { &*at };
+        // SYNC(wrote), SYNC(read): acquires what the owner did before it published.
+        let has_come = || reached(word.load(Ordering::Acquire), target);
+        let most = patience.only_yields(&self.config.waiting);
+        for polls in 0..=most {
+            if polls > 0 && has_come() || polls < most && self.looks_on(word, target, has_come) {
+                patience.gave_way(polls);
+                self.awaited.count.store(0, Ordering::Relaxed);
+                return true;
+            }
+            if polls < most {
+                yield_now();
+            }
+        }
+        patience.gave_way(most);
+        false
     }
 
-    /// After each of the next so many vain looks of one who waits for one word all that is to be done is to
-    /// give the core away.
+    /// Looks on for about as long as it takes to give the core away and to get it back, where that may well
+    /// be enough: whether the word has come.
     #[inline(always)]
-    pub fn only_yields(&self, patience: &Patience) -> u32 {
-        patience.only_yields(&self.config.waiting)
+    fn looks_on(&self, word: &SharedU64, target: u64, has_come: impl Fn() -> bool) -> bool {
+        let member = self.awaited.member.load(Ordering::Relaxed);
+        self.may_come_soon(member, word, target, self.awaited.from_root.load(Ordering::Relaxed))
+            && (0..LOOKS_FOR_A_TURN).any(|_| {
+                let come = has_come();
+                if !come {
+                    std::hint::spin_loop();
+                }
+                come
+            })
+    }
+
+    /// Whether one who waits for one word has to make progress elsewhere before it [pauses](Team::pause).
+    pub fn is_progress_due(&self, patience: &Patience) -> bool {
+        patience.is_progress_due(&self.config.waiting)
     }
 
     /// For the executor of a blocking operation, after each poll that found nothing: whether to give the core

@@ -5,10 +5,10 @@ use crate::ffi::base::glue::cr_call;
 use crate::ffi::base::kind::has_equal_blocks;
 use crate::ffi::call::plain::PlainBlocks;
 use crate::ffi::call::plain::{blocks, stream};
-use crate::shm::op;
-use std::cell::Cell;
+use crate::shm::op::neighbor;
+use crate::shm::op::short::reductions::ReduceScatter;
 
-impl<const DOOR: i32> At<'_, true, DOOR> {
+impl At<'_, true> {
     /// Reduce_scatter and Reduce_scatter_block.
     ///
     /// # Safety
@@ -27,9 +27,7 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
         let count = (0..team.size()).map(counts).try_fold(0, usize::checked_add)?;
         // SAFETY: by the caller's promise.
         let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, count) }?;
-        let patience = Cell::default();
-        let turn = self.turn::<false>(bytes, &patience)?;
-        self.finish(op::reduce_scatter::reduce_scatter(turn, &elements, input, counts, output))
+        self.finish(bytes, ReduceScatter { op: elements, input, counts, output })
     }
 
     /// Gatherv.
@@ -89,11 +87,13 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
     #[inline(always)]
     pub unsafe fn neighbor_allgather(self, call: &cr_call) -> Option<i32> {
         let edges = self.edges()?;
-        let patience = Cell::default();
         // SAFETY: significant, so live by the caller's promise; as below.
         let (into, own) = unsafe { (blocks(&call.recv)?, stream(&call.send)?) };
-        let zero_copy = self.zero_copy(None, |from| from.allgather);
-        self.finish(op::neighbor::spread(self.turn::<false>(0, &patience)?, edges, &own, &into, zero_copy))
+        let (me, zero_copy) = (self.team.me(), self.zero_copy(None, |from| from.allgather));
+        match self.finish(0, neighbor::spreading(me, edges, &own, &into, zero_copy))? {
+            0 => self.end(neighbor::fill(me, edges, &own, &into)),
+            failed => Some(failed),
+        }
     }
 
     /// Neighbor_alltoall, and its vector form.
@@ -103,16 +103,15 @@ impl<const DOOR: i32> At<'_, true, DOOR> {
     #[inline(always)]
     pub unsafe fn neighbor_alltoall(self, call: &cr_call) -> Option<i32> {
         let edges = self.edges()?;
-        let patience = Cell::default();
         // SAFETY: significant, so live by the caller's promise; as below.
         let (into, out) = unsafe { (blocks(&call.recv)?, blocks(&call.send)?) };
         let zero_copy = self.zero_copy(None, |from| from.alltoall.from);
-        self.finish(op::neighbor::exchange(self.turn::<false>(0, &patience)?, edges, &out, &into, zero_copy))
+        self.finish(0, neighbor::exchanging(edges, &out, &into, zero_copy))
     }
 
     /// The edges to neighbours, where all are on this node, and calls have sides to speak of.
     #[inline(always)]
-    fn edges(&self) -> Option<&op::neighbor::Edges> {
+    fn edges(&self) -> Option<&neighbor::Edges> {
         let around = self.comm.neighborhood()?;
         // Without neighbours on one side there are no arrays.
         if (has_equal_blocks(self.kind) && around.known_connected() != Some(true))

@@ -1,15 +1,13 @@
 //! Short ways of reductions.
 
 use super::At;
-use super::go::{go, out_of_line};
 use crate::endpoint::Span;
 use crate::ffi::base::glue::{self, cr_call, cr_side};
 use crate::ffi::base::kind::Kind;
 use crate::ffi::call::plain::{bytes, plain};
 use crate::ffi::mpi::elements::Elements;
-use crate::shm::op;
-use crate::shm::turn::Turn;
-use std::cell::Cell;
+use crate::shm::op::short::reductions::{Allreduce, Contribute, Reduce, Scan};
+use crate::shm::policy::choose::PASSED_ON;
 
 /// What a reduction is about: elements, as the units of both spans.
 pub(super) struct Reduction {
@@ -31,7 +29,7 @@ unsafe fn is_extremum(elements: &Elements) -> bool {
     op.extremum != 0
 }
 
-impl<const BLOCKING: bool, const DOOR: i32> At<'_, BLOCKING, DOOR> {
+impl<const BLOCKING: bool> At<'_, BLOCKING> {
     /// Reduce.
     ///
     /// # Safety
@@ -43,7 +41,11 @@ impl<const BLOCKING: bool, const DOOR: i32> At<'_, BLOCKING, DOOR> {
         // SAFETY: significant, by the caller's promise.
         let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, side.count) }?;
         let still = self.team.lies_still(bytes);
-        go!(self, bytes, still, (), |turn, _none| op::reduce::reduce(turn, root, &elements, input, output))
+        let reduce = Reduce { root, op: elements, input, output };
+        match call.root as u32 == self.comm.rank() {
+            true => self.go(bytes, still, || usize::MAX, |_| reduce),
+            false => self.go(bytes, still, || usize::MAX, |_| Contribute(reduce)),
+        }
     }
 
     /// Allreduce.
@@ -59,13 +61,8 @@ impl<const BLOCKING: bool, const DOOR: i32> At<'_, BLOCKING, DOOR> {
         if !BLOCKING && bytes == 4 && unsafe { is_extremum(&elements) } {
             return None; // maybe Open MPI's own: see `Call::is_like_agreement`
         }
-        go!(
-            self,
-            bytes,
-            self.team.lies_still(bytes),
-            self.zero_copy(Some(bytes), |from| from.allreduce),
-            |turn, zero_copy| op::allreduce::allreduce(turn, &elements, input, output, zero_copy)
-        )
+        let (still, limit) = (self.team.lies_still(bytes), || self.zero_copy(Some(bytes), |from| from.allreduce));
+        self.go(bytes, still, limit, |zero_copy| Allreduce { op: elements, input, output, zero_copy })
     }
 
     /// Scan and Exscan.
@@ -78,7 +75,8 @@ impl<const BLOCKING: bool, const DOOR: i32> At<'_, BLOCKING, DOOR> {
         // SAFETY: by the caller's promise.
         let Reduction { elements, input, output, bytes } =
             unsafe { self.reduction(call, &call.recv, call.recv.count) }?;
-        go!(self, bytes, |turn| op::scan::scan(turn, exclusive, &elements, input, output))
+        let still = self.team.lies_still(bytes) && bytes < PASSED_ON;
+        self.go(bytes, still, || usize::MAX, |_| Scan { exclusive, op: elements, input, output })
     }
 
     /// The elements of a reduction: so many of the significant `side`.

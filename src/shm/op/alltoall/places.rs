@@ -1,97 +1,63 @@
-//! Where blocks are that travel at once.
+//! Where blocks are that travel at once: short ones in rooms. Where members take turns on the cores, longer
+//! ones are in shares of the writer's set, after an address; it tells which set with the step that it
+//! publishes.
 
-use super::Plan;
+use crate::endpoint::Blocks;
 use crate::shm::memory::Member;
-use crate::shm::op::block::{Place, Rooms, index};
+use crate::shm::op::block::{Rooms, Shares, index, want_set};
 use crate::shm::op::put;
+use crate::shm::policy::Operation;
 use crate::shm::turn::Turn;
 
-/// Where blocks of a length are that travel at once, whoever writes them.
-pub(super) trait Places: Copy {
-    /// The block of `writer`, that it has published or will, for `reader`.
-    fn at(self, turn: &Turn<'_>, writer: Member, reader: Member) -> *mut u8;
-    /// Writes what comes before the contents.
-    fn begin(self, contents: *mut u8);
+/// Where short blocks of `writer` are. `limit`: from how many bytes on another way is wanted.
+#[inline(always)]
+pub fn rooms(turn: &Turn<'_>, limit: usize, writer: Member) -> Rooms {
+    Rooms::new(turn.team(), turn.is_still(), writer, turn.limit(Operation::Alltoall, limit))
 }
 
-/// What tells where blocks of a length are. No closure, which the compiler takes for too long to be a part of
-/// an operation (an Alltoall of 8 bytes took 70 of 690 instructions more).
-pub(super) trait Placing: Copy {
-    /// Where they are.
-    type At: Places;
-    /// Where those of `len` bytes are.
-    fn place(self, len: usize) -> Self::At;
-
-    /// The same, asked once where all have the same length.
-    #[inline(always)]
-    fn of_all(self, each: Option<usize>) -> Option<Self::At> {
-        Some(self.place(each?))
-    }
-
-    /// Where a block of `len` bytes is, of blocks about which [that](Placing::of_all) has been asked.
-    #[inline(always)]
-    fn of(self, of_all: Option<Self::At>, len: usize) -> Self::At {
-        match of_all {
-            Some(place) => place,
-            None => self.place(len),
-        }
+/// The length to ask [`room_taken`](crate::shm::turn::View::room_taken) for, where these are the blocks for
+/// others, the longest of so many bytes.
+#[inline(always)]
+pub fn want(
+    turn: &Turn<'_>,
+    limit: usize,
+    longest: usize,
+    blocks: &(impl Blocks + ?Sized),
+    members: impl Iterator<Item = Member>,
+) -> usize {
+    let rooms = rooms(turn, limit, 0);
+    match rooms.hold(longest) {
+        true => rooms.want(turn.team(), longest),
+        false => want_set(turn.team().config(), blocks, members),
     }
 }
 
-impl<'t> Placing for (Rooms, &Turn<'t>) {
-    type At = Place<'t>;
-
-    #[inline(always)]
-    fn place(self, len: usize) -> Place<'t> {
-        self.0.place(self.1, len)
+/// Where the block of `len` bytes for `member` is to lie; writes what comes before it.
+#[inline(always)]
+pub fn begin(turn: &Turn<'_>, limit: usize, len: usize, member: Member) -> *mut u8 {
+    let rooms = rooms(turn, limit, turn.me());
+    if rooms.hold(len) {
+        return rooms.at(turn, member, len);
     }
+    let (share, head) = in_set(turn, turn.me(), member);
+    put(share, 0);
+    share.wrapping_add(head)
 }
 
-impl<'t> Placing for (Plan<'t>, &Turn<'t>) {
-    type At = Room<'t>;
-
-    #[inline(always)]
-    fn place(self, len: usize) -> Room<'t> {
-        self.0.room(self.1, len)
+/// Where the block of `len` bytes for the caller lies that `member` has published, or will.
+#[inline(always)]
+pub fn at(turn: &Turn<'_>, limit: usize, len: usize, member: Member) -> *mut u8 {
+    let rooms = rooms(turn, limit, member);
+    if rooms.hold(len) {
+        return rooms.at(turn, turn.me(), len);
     }
+    let (share, head) = in_set(turn, member, turn.me());
+    share.wrapping_add(head)
 }
 
-/// All are short.
-impl Places for Place<'_> {
-    #[inline(always)]
-    fn at(self, _: &Turn<'_>, writer: Member, reader: Member) -> *mut u8 {
-        self.of(writer, reader)
-    }
-
-    #[inline(always)]
-    fn begin(self, _: *mut u8) {}
-}
-
-/// Some may be longer.
-#[derive(Clone, Copy)]
-pub(super) enum Room<'t> {
-    Short(Place<'t>),
-    /// In shares of so many bytes of the writer's set, which it tells with the step that it publishes; the
-    /// contents come after an address.
-    Set {
-        each: usize,
-        head: usize,
-    },
-}
-
-impl Places for Room<'_> {
-    #[inline(always)]
-    fn at(self, turn: &Turn<'_>, writer: Member, reader: Member) -> *mut u8 {
-        match self {
-            Room::Short(place) => place.of(writer, reader),
-            Room::Set { each, head } => turn.slot(writer, 0).wrapping_add(head + each * index(writer, reader)),
-        }
-    }
-
-    #[inline(always)]
-    fn begin(self, contents: *mut u8) {
-        if let Room::Set { head, .. } = self {
-            put(contents.wrapping_sub(head), 0);
-        }
-    }
+/// The share of `reader` in the set of `writer`, and what comes before its contents.
+fn in_set(turn: &Turn<'_>, writer: Member, reader: Member) -> (*mut u8, usize) {
+    let set = turn.depth() as usize * turn.fragment();
+    let shares = Shares::new(set, turn.size(), writer, 64);
+    (turn.slot(writer, 0).wrapping_add(shares.each * index(writer, reader)), shares.head())
 }
