@@ -29,9 +29,9 @@
 //!    communicator is ever created.
 //!
 //! A communicator whose processes share a node does without most of that: `ffi::run` runs the operations
-//! of [`shm`] over a queue of fragments per process: long ones are `async fn`s too, [short](shm::op::short)
-//! ones all go through one function. Plain blocking calls get there straight from the export. On several nodes, [`hier`] does at the level of the node what they do, by
-//! [`shm::node`].
+//! of [`shm`] over a queue of fragments per process. Long ones are `async fn`s too,
+//! [short](shm::op::short) ones all go through one function. Plain blocking calls get there straight from
+//! the export. On several nodes, [`hier`] does at the level of the node what they do, by [`shm::node`].
 //!
 //! # Layers
 //!

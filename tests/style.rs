@@ -70,3 +70,15 @@ fn files_are_short() {
     }
     assert!(long.is_empty(), "files over {LINES} lines: {long:?}");
 }
+
+/// An algorithm is a function: macros of the layers that hold algorithms define entry points of C, which
+/// cannot be generic, and nothing else.
+#[test]
+fn no_algorithm_is_a_macro() {
+    let mut macros = Vec::new();
+    for (name, text) in sources(&["src/shm", "src/ffi", "src/algo", "src/hier"], &[".rs"]) {
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        macros.extend(text.lines().filter(|line| line.contains("macro_rules!")).map(|line| format!("{name}: {line}")));
+    }
+    assert_eq!(macros, ["src/ffi/entry/exports.rs: macro_rules! doors {"]);
+}
