@@ -84,10 +84,15 @@ def main():
         scratch = pathlib.Path(name)
         subprocess.run(["mpicc", "-o", scratch / "few", ROOT / "tests/mpi/few.c"], check=True)
         # Valgrind knows the functions of one section only.
+        before = order.read_text()
         order.write_text("")
-        build = os.environ | {"COLL_RUST_STATICLIB": staticlib}
-        subprocess.run(["ci/build.sh", scratch / "component"], cwd=ROOT, check=True, env=build)
-        first, second = called(scratch, "component"), called(scratch, "component", "more")
+        try:
+            build = os.environ | {"COLL_RUST_STATICLIB": staticlib}
+            subprocess.run(["ci/build.sh", scratch / "component"], cwd=ROOT, check=True, env=build)
+            first, second = called(scratch, "component"), called(scratch, "component", "more")
+        except BaseException:
+            order.write_text(before)
+            raise
     sizes = sections(staticlib)
     of_pattern = collections.Counter()
     for section, size in sizes.items():
