@@ -275,7 +275,7 @@ for file in mca-params/*.conf; do
         "${mpirun[@]}" --mca mca_base_param_files "$PWD/$file" -n 2 "$scratch/hello"
 done
 survive "a set of parameters names levels" 'allreduce handled.* numa: messages=' OMPI_MCA_coll_rust_report=ranks -- \
-    "${mpirun[@]}" --mca mca_base_param_files "$PWD/mca-params/numa-node-switch.conf" -n 2 "$scratch/hello"
+    "${mpirun[@]}" --bind-to core --mca mca_base_param_files "$PWD/mca-params/numa-node-switch.conf" -n 2 "$scratch/hello"
 
 # ---------------------------------------------------------------- messages
 
