@@ -10,8 +10,8 @@ use crate::shm::policy::Operation;
 use crate::shm::turn::Turn;
 use std::iter;
 
-/// Barrier: everybody publishes nothing, and waits for everybody: p − 1 cache lines per member, all on their
-/// way at the same time.
+/// Barrier: everybody publishes nothing, and waits for everybody: a cache line from each of the others, all
+/// on their way at the same time.
 pub struct Barrier;
 
 impl Short for Barrier {
