@@ -95,6 +95,7 @@ fn pause(team: &Team, patience: &mut Patience, around: &mut impl Around) {
 mod tests {
     use super::*;
     use crate::shm::heap::Heap;
+    use crate::shm::reach::Reach;
     use crate::shm::team::Config;
     use crate::sync::shared::SharedU64;
     use crate::sync::wait::{Mode, Waiting};
@@ -219,6 +220,11 @@ mod tests {
             let team = waiting(&heap, config, &word, 5);
             assert_eq!(team.gives_way(&mut Patience::default(), || {}), !expected.is_empty());
             assert_eq!(team.waits_for_one_word(), expected.is_empty(), "what has come is not awaited");
+            // Where it has not come, the wait that goes on is the only one.
+            let late = Reach::new(&team, &word, 6, 1, true);
+            assert!(!late.gives_way(&mut Patience::default(), || {}));
+            assert!(pin!(late).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert!(team.waits_for_one_word(), "{waits:?}");
         }
     }
 

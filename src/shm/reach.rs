@@ -116,7 +116,10 @@ impl<'t> Reach<'t> {
     #[inline(always)]
     pub fn gives_way(&self, patience: &mut Patience, yield_now: impl FnMut()) -> bool {
         self.team.note(self.member, self.word, self.target, (true, self.from_root));
-        self.team.gives_way(patience, yield_now)
+        let has_come = self.team.gives_way(patience, yield_now);
+        // Who goes on with this wait notes it again: it is one, not two.
+        self.team.forget_awaited();
+        has_come
     }
 
     /// Looks at once: `None` where the word has come so far, else what is left of the wait. As a rule nothing

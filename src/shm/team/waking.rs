@@ -165,7 +165,7 @@ impl Team {
         for polls in 0..=most {
             if polls > 0 && has_come() || polls < most && self.looks_on(word, target, has_come) {
                 patience.gave_way(polls);
-                self.awaited.count.store(0, Ordering::Relaxed);
+                self.forget_awaited();
                 return true;
             }
             if polls < most {
@@ -174,6 +174,11 @@ impl Team {
         }
         patience.gave_way(most);
         false
+    }
+
+    /// What has been awaited is awaited no more.
+    pub(in crate::shm) fn forget_awaited(&self) {
+        self.awaited.count.store(0, Ordering::Relaxed);
     }
 
     /// Looks on for about as long as it takes to give the core away and to get it back, where that may well
