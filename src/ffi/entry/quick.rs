@@ -81,7 +81,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
         needs_queue(self.kind, Some(len), self.team)
     }
 
-    /// Does an operation on data that are `plain`, or starts it. `len`: as for [`needs_queue`]; `still`:
+    /// Does an operation on plain data, or starts it. `len`: as for [`needs_queue`]; `still`:
     /// whether all that the caller sends and gets [lies still](Team::lies_still); `limit`: from how many
     /// bytes on data are read elsewhere, which is not asked of those.
     ///
@@ -96,22 +96,10 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
         limit: impl FnOnce() -> L,
         operation: impl FnOnce(L) -> O,
     ) -> Option<i32> {
-        if BLOCKING {
-            return self.block(len, still, limit, operation);
+        if !BLOCKING {
+            let operation = operation(limit());
+            return self.begin(len, async move |turn: Turn<'_>| short::run(turn, operation).await);
         }
-        let operation = operation(limit());
-        self.begin(len, async move |turn: Turn<'_>| short::run(turn, operation).await)
-    }
-
-    /// Does a blocking one.
-    #[inline(always)]
-    fn block<L: From<usize>, O: Short>(
-        self,
-        len: usize,
-        still: bool,
-        limit: impl FnOnce() -> L,
-        operation: impl FnOnce(L) -> O,
-    ) -> Option<i32> {
         if still {
             let turn = self.turn(len)?.of_what_lies_still();
             return self.end(self.now(turn, &operation(usize::MAX.into())));
