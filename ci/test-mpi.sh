@@ -358,8 +358,8 @@ elif [ $stock = 0 ]; then
 fi
 
 # What it adds to the memory of a program that reduces a few numbers: the code that it calls lies together
-# (ci/order.py). Of a copy, written page by page: of what a linker has just written the system holds larger
-# pieces, and maps them as a whole (a megabyte more).
+# (ci/order.py). Of a copy, written page by page: the file as a linker has just written it takes up to a
+# megabyte more (perhaps since the system maps larger pieces of it).
 if [ $stock = 0 ]; then
     mkdir -p "$scratch/copied"
     [ ! -e "$dso/help-coll-rust.txt" ] || cp "$dso/help-coll-rust.txt" "$scratch/copied"
