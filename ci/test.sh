@@ -11,7 +11,8 @@ cd "$(dirname "$0")/.."
 # name | time limit in seconds | command
 #
 # Those marked & use one core for most of their time, and measure nothing: they run one after the other beside
-# those above them, and are waited for at their place.
+# those above them, and are waited for at their place. Checks that measure time, or count what a job has left
+# on the machine, stand below them.
 checks='
 format      |   60 | cargo fmt --all --check
 mutants     |   60 | ci/test-loom.sh --changes
@@ -22,18 +23,18 @@ units       |  900 | cargo test --no-fail-fast
 miri        |  900 | ci/test-miri.sh
 units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
 build &     |  900 | ci/build.sh
+install     |  600 | ci/test-install.sh
+autotools   |  600 | ci/test-autotools.sh
+versions    |  300 | ci/test-versions.sh
+demo        |  300 | ci/demo.sh --smoke
+matrix      |  400 | ci/test-matrix.sh
+mpi4py      |  600 | ci/test-mpi4py.sh
 loom &      | 1500 | ci/test-loom.sh --part
 mpiperf     |  600 | ci/test-mpiperf.sh
 mpi         |  900 | ci/test-mpi.sh
-matrix      |  400 | ci/test-matrix.sh
 nodes       |  600 | ci/test-nodes.sh
 faults      |  600 | ci/test-faults.sh
-versions    |  300 | ci/test-versions.sh
-demo        |  300 | ci/demo.sh --smoke
 ompi5       |  900 | ci/test-ompi5.sh
-install     |  600 | ci/test-install.sh
-mpi4py      |  600 | ci/test-mpi4py.sh
-autotools   |  600 | ci/test-autotools.sh
 '
 trim() { sed 's/^ *//;s/ *$//'; }
 names=$(awk -F'|' 'NF > 1 { gsub(/[ &]/, "", $1); print $1 }' <<<"$checks")
