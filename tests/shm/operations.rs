@@ -10,7 +10,7 @@ use coll_rust::shm::op;
 use coll_rust::shm::op::neighbor::Edges;
 use coll_rust::shm::op::peers::Everybody;
 use coll_rust::shm::op::short::exchange::Allgather;
-use coll_rust::shm::op::short::reductions::{Allreduce, Contribute, Reduce, ReduceScatter, Scan};
+use coll_rust::shm::op::short::reductions::{AtRoot, Prefix, Reduction, Scattered, ToAll, ToRoot};
 use coll_rust::shm::op::short::rooted::{Barrier, Bcast, Collect, Deal, Give, Take};
 use coll_rust::shm::policy::TABLE;
 use coll_rust::shm::team::Team;
@@ -167,11 +167,10 @@ async fn reduce(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, 
         knows_still(turn.team(), own, false, if rooted { usize::MAX } else { zero_copy }, [from.len() * op.size]);
     let turn = if still { turn.of_what_lies_still() } else { turn };
     let late = late(&turn, Affine { size: op.size }, from, to, own);
-    let reduce = Reduce { root, op: &late, input: from, output: to };
     let done = match rooted {
-        true if me == root => waits.does(turn, reduce).await,
-        true => waits.does(turn, Contribute(reduce)).await,
-        false => waits.does(turn, Allreduce { op: &late, input: from, output: to, zero_copy }).await,
+        true if me == root => waits.does(turn, reduction(AtRoot, &late, from, to)).await,
+        true => waits.does(turn, reduction(ToRoot(root), &late, from, to)).await,
+        false => waits.does(turn, reduction(ToAll { zero_copy }, &late, from, to)).await,
     };
     done.unwrap();
     let gets = !rooted || me == root;
@@ -184,6 +183,10 @@ async fn reduce(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, 
     };
     assert!(*result == expected, "call {id}: member {me} of {size}");
     assert!(in_place || input == operands[me], "call {id}: the input of member {me} has changed");
+}
+
+fn reduction<C, R>(role: R, op: C, input: Span, output: Span) -> Reduction<C, R> {
+    Reduction { role, op, input, output }
 }
 
 /// The operation on operands that come late; but not where it may go in a single step.
@@ -299,7 +302,7 @@ async fn reduce_scatter(turn: Turn<'_>, waits: impl Waits, id: usize, common: &m
     let in_place = own.chance(128);
     let to = if in_place { from } else { elements(&mut output, op.size) };
     let late = late(&turn, Affine { size: op.size }, from, to, own);
-    let operation = ReduceScatter { op: &late, input: from, counts: |m| counts[m], output: to };
+    let operation = reduction(Scattered(|m| counts[m]), &late, from, to);
     waits.does(turn, operation).await.unwrap();
     let result = if in_place { &input[..mine.len()] } else { &output };
     assert!([0, mine.len()].contains(&late.check(result)), "a part of the result was never final");
@@ -319,7 +322,8 @@ async fn scan(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, ow
     let in_place = own.chance(128);
     let to = if in_place { from } else { elements(&mut output, op.size) };
     let late = late(&turn, Affine { size: op.size }, from, to, own);
-    waits.does(turn, Scan { exclusive, op: &late, input: from, output: to }).await.unwrap();
+    let operation = reduction(Prefix { exclusive }, &late, from, to);
+    waits.does(turn, operation).await.unwrap();
     let result = if in_place { &input } else { &output };
     assert!([0, result.len()].contains(&late.check(result)), "a part of the result was never final");
     let expected = match (exclusive, me, in_place) {

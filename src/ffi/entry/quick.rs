@@ -25,7 +25,6 @@ use crate::shm::op::short::{self, Short};
 use crate::shm::team::Team;
 use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
-use reduction::Reduction;
 use std::cell::Cell;
 use std::pin::pin;
 use std::ptr;

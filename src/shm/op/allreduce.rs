@@ -7,8 +7,8 @@
 
 use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside};
-use super::short::{self, reductions::Allreduce};
-use super::{all_wrote, fetched, shared, tally};
+use super::short::reductions::{Reduction, ToAll};
+use super::{all_wrote, fetched, shared, short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::policy::{Operation, Way};
@@ -23,7 +23,7 @@ pub fn allreduce<C: Combine>(
     output: Span,
     zero_copy: usize,
 ) -> impl Future<Output = Result<()>> {
-    short::run(turn, Allreduce { op, input, output, zero_copy })
+    short::run(turn, Reduction { role: ToAll { zero_copy }, op, input, output })
 }
 
 /// The operands are not short.

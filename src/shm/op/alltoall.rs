@@ -77,9 +77,12 @@ pub(super) fn in_one_round(
     out: &dyn Blocks,
     into: &dyn Blocks,
 ) -> bool {
+    if !turn.shares_cores() {
+        return false;
+    }
     let facts = turn.facts(Operation::Alltoall, zero_copy);
     let fits = |len| facts.way(len).is_short();
-    turn.shares_cores() && all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
+    all_lengths(out, peers.to(), fits) && all_lengths(into, peers.from(), fits)
 }
 
 /// Sends block i of `out` to member i, and receives block i of `into` from there. Without `out` the blocks of

@@ -7,21 +7,20 @@
 //! blocking call, one of them combines what half of them have ([`relayed`]).
 
 use super::combine::{Combine, fold};
-use super::short::reductions::{Contribute, Reduce};
+use super::short::reductions::{AtRoot, Reduction, ToRoot};
 use super::{all_wrote, relayed, shared, short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way};
-use crate::shm::turn::{AllRooms, Turn};
+use crate::shm::turn::Turn;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may
 /// be its input.
 pub async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
-    let reduce = Reduce { root, op, input, output };
     match turn.me() == root {
-        true => short::run(turn, reduce).await,
-        false => short::run(turn, Contribute(reduce)).await,
+        true => short::run(turn, Reduction { role: AtRoot, op, input, output }).await,
+        false => short::run(turn, Reduction { role: ToRoot(root), op, input, output }).await,
     }
 }
 
@@ -47,13 +46,6 @@ pub(super) fn shares_work(turn: &Turn<'_>) -> usize {
         _ if turn.shares_cores() => usize::MAX,
         _ => config.shared_work_min,
     }
-}
-
-/// Where the operands of members are: one's `own`, and those in others' rooms. By value: what has an address
-/// lies in memory, and where a closure refers to a part of an operation's state that is all of it.
-#[inline(always)]
-pub(super) fn operands(me: Member, own: *mut u8, rooms: AllRooms<'_>) -> impl Fn(Member) -> *const u8 {
-    move |member| if member == me { own } else { rooms.of(member) }.cast_const()
 }
 
 /// Whether the combination would begin to write the output before it has read the caller's operand. Unless it

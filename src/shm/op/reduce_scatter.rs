@@ -7,9 +7,8 @@
 
 use super::block::Shares;
 use super::combine::{Combine, fold};
-use super::reduce::operands;
-use super::short::{self, reductions::ReduceScatter};
-use super::{all_wrote, tally};
+use super::short::reductions::{Reduction, Scattered};
+use super::{all_wrote, short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -25,30 +24,7 @@ pub fn reduce_scatter<C: Combine>(
     counts: impl Fn(Member) -> usize,
     output: Span,
 ) -> impl Future<Output = Result<()>> {
-    short::run(turn, ReduceScatter { op, input, counts, output })
-}
-
-/// Combines the caller's part of what is in all members' rooms.
-///
-/// # Safety
-/// All have published.
-#[inline(always)]
-pub(super) unsafe fn combine<C: Combine>(
-    turn: &Turn<'_>,
-    op: &C,
-    input: Span,
-    counts: impl Fn(Member) -> usize,
-    output: Span,
-) {
-    let me = turn.me();
-    let at = (0..me).map(&counts).sum::<usize>() * op.size();
-    // Where the output is not the input, one's own operand is taken from there (why: `must_set_aside` of
-    // Reduce).
-    let rooms = turn.rooms(input.len() * op.size());
-    let all = operands(me, if input.ptr() == output.ptr() { rooms.of(me) } else { input.ptr() }, rooms);
-    let operand = move |m| all(m).wrapping_add(at);
-    // SAFETY: all have published; the output is no operand.
-    unsafe { fold(op, turn.size(), counts(me), operand, output.ptr()) };
+    short::run(turn, Reduction { role: Scattered(counts), op, input, output })
 }
 
 /// The input is not short.

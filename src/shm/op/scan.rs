@@ -7,8 +7,8 @@
 
 use super::combine::Combine;
 use super::reduce::Pieces;
-use super::short::{self, reductions::Scan};
-use super::tally;
+use super::short::reductions::{Prefix, Reduction};
+use super::{short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::policy::{Operation, Way};
@@ -24,7 +24,7 @@ pub fn scan<C: Combine>(
     input: Span,
     output: Span,
 ) -> impl Future<Output = Result<()>> {
-    short::run(turn, Scan { exclusive, op, input, output })
+    short::run(turn, Reduction { role: Prefix { exclusive }, op, input, output })
 }
 
 /// From member to member.

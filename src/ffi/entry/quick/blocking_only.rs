@@ -1,12 +1,12 @@
 //! Short ways of operations that have no nonblocking one.
 
-use super::{At, Reduction};
+use super::At;
 use crate::ffi::base::glue::cr_call;
 use crate::ffi::base::kind::has_equal_blocks;
 use crate::ffi::call::plain::PlainBlocks;
 use crate::ffi::call::plain::{blocks, stream};
 use crate::shm::op::neighbor;
-use crate::shm::op::short::reductions::ReduceScatter;
+use crate::shm::op::short::reductions::Scattered;
 
 impl At<'_, true> {
     /// Reduce_scatter and Reduce_scatter_block.
@@ -26,8 +26,8 @@ impl At<'_, true> {
         };
         let count = (0..team.size()).map(counts).try_fold(0, usize::checked_add)?;
         // SAFETY: by the caller's promise.
-        let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, count) }?;
-        self.finish(bytes, ReduceScatter { op: elements, input, counts, output })
+        let reduction = unsafe { self.reduction(Scattered(counts), call, side, count) }?;
+        self.finish(reduction.bytes(), reduction)
     }
 
     /// Gatherv.

@@ -6,17 +6,8 @@ use crate::ffi::base::glue::{self, cr_call, cr_side};
 use crate::ffi::base::kind::Kind;
 use crate::ffi::call::plain::{bytes, plain};
 use crate::ffi::mpi::elements::Elements;
-use crate::shm::op::short::reductions::{Allreduce, Contribute, Reduce, Scan};
+use crate::shm::op::short::reductions::{AtRoot, Prefix, Reduction, Role, ToAll, ToRoot};
 use crate::shm::policy::choose::PASSED_ON;
-
-/// What a reduction is about: elements, as the units of both spans.
-pub(super) struct Reduction {
-    pub elements: Elements,
-    pub input: Span,
-    pub output: Span,
-    /// Bytes of each.
-    pub bytes: usize,
-}
 
 /// Whether a reduction is by MPI_MAX or MPI_MIN.
 ///
@@ -36,16 +27,13 @@ impl<const BLOCKING: bool> At<'_, BLOCKING> {
     /// As for [`barrier`](At::barrier).
     #[inline(always)]
     pub unsafe fn reduce(self, call: &cr_call) -> Option<i32> {
-        let root = call.root as usize;
-        let side = if call.root as u32 == self.comm.rank() { &call.recv } else { &call.send };
-        // SAFETY: significant, by the caller's promise.
-        let Reduction { elements, input, output, bytes } = unsafe { self.reduction(call, side, side.count) }?;
-        let still = self.team.lies_still(bytes);
-        let reduce = Reduce { root, op: elements, input, output };
-        match call.root as u32 == self.comm.rank() {
-            true => self.go(bytes, still, || usize::MAX, |_| reduce),
-            false => self.go(bytes, still, || usize::MAX, |_| Contribute(reduce)),
+        if call.root as u32 == self.comm.rank() {
+            // SAFETY: significant, by the caller's promise; as below.
+            return self.combine(unsafe { self.reduction(AtRoot, call, &call.recv, call.recv.count) }?, usize::MAX);
         }
+        let role = ToRoot(call.root as usize);
+        // SAFETY: as above.
+        self.combine(unsafe { self.reduction(role, call, &call.send, call.send.count) }?, usize::MAX)
     }
 
     /// Allreduce.
@@ -55,14 +43,15 @@ impl<const BLOCKING: bool> At<'_, BLOCKING> {
     #[inline(always)]
     pub unsafe fn allreduce(self, call: &cr_call) -> Option<i32> {
         // SAFETY: by the caller's promise.
-        let Reduction { elements, input, output, bytes } =
-            unsafe { self.reduction(call, &call.recv, call.recv.count) }?;
+        let all = unsafe { self.reduction((), call, &call.recv, call.recv.count) }?;
+        let bytes = all.bytes();
         // SAFETY: as above.
-        if !BLOCKING && bytes == 4 && unsafe { is_extremum(&elements) } {
+        if !BLOCKING && bytes == 4 && unsafe { is_extremum(&all.op) } {
             return None; // maybe Open MPI's own: see `Call::is_like_agreement`
         }
         let (still, limit) = (self.team.lies_still(bytes), || self.zero_copy(Some(bytes), |from| from.allreduce));
-        self.go(bytes, still, limit, |zero_copy| Allreduce { op: elements, input, output, zero_copy })
+        let Reduction { op, input, output, .. } = all;
+        self.go(bytes, still, limit, |zero_copy| Reduction { role: ToAll { zero_copy }, op, input, output })
     }
 
     /// Scan and Exscan.
@@ -71,20 +60,33 @@ impl<const BLOCKING: bool> At<'_, BLOCKING> {
     /// As for [`barrier`](At::barrier).
     #[inline(always)]
     pub unsafe fn scan(self, call: &cr_call) -> Option<i32> {
-        let exclusive = self.kind == Kind::Exscan;
+        let role = Prefix { exclusive: self.kind == Kind::Exscan };
         // SAFETY: by the caller's promise.
-        let Reduction { elements, input, output, bytes } =
-            unsafe { self.reduction(call, &call.recv, call.recv.count) }?;
-        let still = self.team.lies_still(bytes) && bytes < PASSED_ON;
-        self.go(bytes, still, || usize::MAX, |_| Scan { exclusive, op: elements, input, output })
+        self.combine(unsafe { self.reduction(role, call, &call.recv, call.recv.count) }?, PASSED_ON)
     }
 
-    /// The elements of a reduction: so many of the significant `side`.
+    /// Does or starts a reduction that reads nothing elsewhere. `most`: so many bytes do not lie still.
+    #[inline(always)]
+    fn combine<R>(self, reduction: Reduction<Elements, R>, most: usize) -> Option<i32>
+    where
+        R: Role<Elements> + Send + 'static,
+    {
+        let bytes = reduction.bytes();
+        self.go(bytes, self.team.lies_still(bytes) && bytes < most, || usize::MAX, |_| reduction)
+    }
+
+    /// A reduction of so many elements of the significant `side`.
     ///
     /// # Safety
     /// As for [`barrier`](At::barrier).
     #[inline(always)]
-    pub(super) unsafe fn reduction(self, call: &cr_call, side: &cr_side, count: usize) -> Option<Reduction> {
+    pub(super) unsafe fn reduction<R>(
+        self,
+        role: R,
+        call: &cr_call,
+        side: &cr_side,
+        count: usize,
+    ) -> Option<Reduction<Elements, R>> {
         // SAFETY: live by the caller's promise, as below.
         let size = unsafe { if self.admits(side.dtype) { plain(side.dtype) } else { None } }?;
         // Asked before there is a turn: one that is dropped fails the team.
@@ -96,9 +98,9 @@ impl<const BLOCKING: bool> At<'_, BLOCKING> {
         let output = unsafe { bytes(call.recv.buf, size, count) }?;
         // SAFETY: as above.
         let input = if call.send.in_place != 0 { output } else { unsafe { bytes(call.send.buf, size, count) }? };
-        let elements = Elements { dtype: side.dtype, op: call.op, size };
+        let op = Elements { dtype: side.dtype, op: call.op, size };
         // SAFETY: the same memory, in elements.
         let units = |span: Span| unsafe { Span::new(span.ptr(), count, size as isize) };
-        Some(Reduction { elements, input: units(input), output: units(output), bytes: input.len() })
+        Some(Reduction { role, op, input: units(input), output: units(output) })
     }
 }

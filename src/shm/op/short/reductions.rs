@@ -6,301 +6,232 @@ use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::op::allreduce::{self, other_ways};
 use crate::shm::op::combine::{Combine, fold};
-use crate::shm::op::reduce::{self, must_set_aside, operands, shares_work};
+use crate::shm::op::reduce::{self, must_set_aside_among, shares_work};
 use crate::shm::op::{is_short, reduce_scatter, scan};
 use crate::shm::policy::Operation;
 use crate::shm::policy::choose::PASSED_ON;
 use crate::shm::turn::Turn;
+use std::ops::Range;
 
-/// Where a source has an operand of so many bytes.
-#[inline(always)]
-fn operand(turn: &Turn<'_>, source: Member, bytes: usize) -> Option<(usize, *const u8)> {
-    Some((bytes, turn.room(source, bytes)))
-}
-
-/// Reduce at the root: it combines all operands.
-pub struct Reduce<C> {
-    /// Who combines.
-    pub root: Member,
-    /// The reduction.
+/// A reduction as one member takes part in it.
+pub struct Reduction<C, R> {
+    /// What differs from others.
+    pub role: R,
+    /// Combines elements.
     pub op: C,
     /// The caller's elements.
     pub input: Span,
-    /// The root's; may be the input.
+    /// Where the result goes, if the caller gets one. May begin where the input does.
     pub output: Span,
 }
 
-impl<C: Combine> Reduce<C> {
+/// What a member does in a reduction.
+pub trait Role<C: Combine>: Sized {
+    /// The operation.
+    const OPERATION: Operation;
+    /// Nobody else reads what the caller writes.
+    const KEEPS: bool = false;
+    /// The caller writes, and reads nothing.
+    const GIVES: bool = false;
+
+    /// From how many bytes on there is another way, in elements of `element` bytes.
+    fn limit(&self, turn: &Turn<'_>, element: usize) -> usize;
+
+    /// How many operands the caller combines, the first of which is that of member 0.
     #[inline(always)]
-    fn bytes(&self) -> usize {
-        self.input.len() * self.op.size()
+    fn operands(&self, turn: &Turn<'_>) -> usize {
+        turn.size()
     }
 
-    /// Whether the caller's operand has to be where the result does not overwrite it.
+    /// Which of so many elements the caller combines.
     #[inline(always)]
-    fn aside(&self, turn: &Turn<'_>) -> bool {
-        must_set_aside(turn, self.input, self.output)
+    fn part(&self, me: Member, elements: usize) -> Range<usize> {
+        let _ = me;
+        0..elements
+    }
+
+    /// The reduction where it is not short.
+    fn long(turn: Turn<'_>, reduction: Reduction<C, Self>) -> impl Future<Output = Result<()>>;
+}
+
+impl<C: Combine, R> Reduction<C, R> {
+    /// Bytes of an operand.
+    #[inline(always)]
+    pub fn bytes(&self) -> usize {
+        self.input.len() * self.op.size()
     }
 }
 
-impl<C: Combine> Short for Reduce<C> {
+impl<C: Combine, R: Role<C>> Reduction<C, R> {
+    /// Whether the combination of a part would begin to write the output before it has read the caller's
+    /// operand. Unless it does, that is taken from the input, not from the caller's own room: who reads a
+    /// line that another core has written may take it away altogether, and it would have to be fetched back.
+    #[inline(always)]
+    fn aside(&self, turn: &Turn<'_>, part: &Range<usize>) -> bool {
+        let (input, output) = (self.input, self.output);
+        must_set_aside_among(self.role.operands(turn), turn.me(), input, output)
+            || part.len() < input.len() && input.ptr() == output.ptr()
+    }
+}
+
+impl<C: Combine, R: Role<C>> Short for Reduction<C, R> {
+    const WRITES_OR_READS: bool = R::GIVES;
+
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
-        is_short(turn, Operation::Reduce, self.bytes(), shares_work(turn))
+        is_short(turn, R::OPERATION, self.bytes(), self.role.limit(turn, self.op.size()))
     }
 
     #[inline(always)]
     fn room(&self, turn: &Turn<'_>) -> Option<usize> {
-        if self.aside(turn) { Some(self.bytes()) } else { None }
+        if !R::KEEPS || self.aside(turn, &(0..self.input.len())) { Some(self.bytes()) } else { None }
     }
 
     #[inline(always)]
     unsafe fn write(&self, turn: &Turn<'_>) -> Result<()> {
-        let bytes = self.bytes();
+        let (bytes, from) = (self.bytes(), self.input.ptr());
+        let to = turn.room(turn.me(), bytes);
         // SAFETY: free, and the bytes fit.
-        unsafe { copy::keep(turn.room(self.root, bytes), self.input.ptr(), bytes) };
+        unsafe { if R::KEEPS { copy::keep(to, from, bytes) } else { copy::write(to, from, bytes) } };
         Ok(())
     }
 
     #[inline(always)]
     fn sources(&self, turn: &Turn<'_>) -> impl Iterator<Item = Member> {
-        turn.others()
+        let me = turn.me();
+        (0..self.role.operands(turn)).filter(move |&member| member != me)
     }
 
     #[inline(always)]
     fn awaits(&self, turn: &Turn<'_>, source: Member) -> Option<(usize, *const u8)> {
-        operand(turn, source, self.bytes())
+        let bytes = self.bytes();
+        Some((bytes, turn.room(source, bytes)))
     }
 
     #[inline(always)]
     unsafe fn end(&self, turn: &Turn<'_>) -> Result<()> {
-        let rooms = turn.rooms(self.bytes());
-        let own = if self.aside(turn) { rooms.of(self.root) } else { self.input.ptr() };
-        let operand = operands(self.root, own, rooms);
-        // SAFETY: all others have published; the output is no operand but one that may be.
-        unsafe { fold(&self.op, turn.size(), self.input.len(), operand, self.output.ptr()) };
-        Ok(())
-    }
-
-    async fn long(self, turn: Turn<'_>) -> Result<()> {
-        reduce::long(turn, self.root, &self.op, self.input, self.output).await
-    }
-}
-
-/// Reduce at a member that is not the root: it writes its operand.
-pub struct Contribute<C>(pub Reduce<C>);
-
-impl<C: Combine> Short for Contribute<C> {
-    const WRITES_OR_READS: bool = true;
-
-    #[inline(always)]
-    fn fits(&self, turn: &Turn<'_>) -> bool {
-        self.0.fits(turn)
-    }
-
-    #[inline(always)]
-    fn room(&self, _: &Turn<'_>) -> Option<usize> {
-        Some(self.0.bytes())
-    }
-
-    #[inline(always)]
-    unsafe fn write(&self, turn: &Turn<'_>) -> Result<()> {
-        let bytes = self.0.bytes();
-        // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.room(turn.me(), bytes), self.0.input.ptr(), bytes) };
+        let operands = self.role.operands(turn);
+        if operands == 0 {
+            return Ok(());
+        }
+        let (me, rooms) = (turn.me(), turn.rooms(self.bytes()));
+        let part = self.role.part(me, self.input.len());
+        let at = part.start * self.op.size();
+        let own = if self.aside(turn, &part) { rooms.of(me) } else { self.input.ptr() };
+        // By value: what has an address lies in memory, and where a closure refers to a part of an
+        // operation's state that is all of it.
+        let operand = move |member| if member == me { own } else { rooms.of(member) }.wrapping_add(at).cast_const();
+        // SAFETY: all have published; the output is in nobody's room, and no operand but one that may be.
+        unsafe { fold(&self.op, operands, part.len(), operand, self.output.ptr()) };
         Ok(())
     }
 
     fn long(self, turn: Turn<'_>) -> impl Future<Output = Result<()>> {
-        self.0.long(turn)
+        R::long(turn, self)
+    }
+}
+
+/// Reduce at the root: it combines all operands.
+pub struct AtRoot;
+
+impl<C: Combine> Role<C> for AtRoot {
+    const OPERATION: Operation = Operation::Reduce;
+    const KEEPS: bool = true;
+
+    #[inline(always)]
+    fn limit(&self, turn: &Turn<'_>, _: usize) -> usize {
+        shares_work(turn)
+    }
+
+    async fn long(turn: Turn<'_>, of: Reduction<C, AtRoot>) -> Result<()> {
+        let root = turn.me();
+        reduce::long(turn, root, &of.op, of.input, of.output).await
+    }
+}
+
+/// Reduce at a member that is not the root: it writes its operand.
+pub struct ToRoot(pub Member);
+
+impl<C: Combine> Role<C> for ToRoot {
+    const OPERATION: Operation = Operation::Reduce;
+    const GIVES: bool = true;
+
+    #[inline(always)]
+    fn limit(&self, turn: &Turn<'_>, _: usize) -> usize {
+        shares_work(turn)
+    }
+
+    #[inline(always)]
+    fn operands(&self, _: &Turn<'_>) -> usize {
+        0
+    }
+
+    async fn long(turn: Turn<'_>, of: Reduction<C, ToRoot>) -> Result<()> {
+        reduce::long(turn, of.role.0, &of.op, of.input, of.output).await
     }
 }
 
 /// Allreduce: everybody combines everything.
-pub struct Allreduce<C> {
-    /// The reduction.
-    pub op: C,
-    /// The caller's elements.
-    pub input: Span,
-    /// May be the input.
-    pub output: Span,
+pub struct ToAll {
     /// From how many bytes on members may read each other's memory.
     pub zero_copy: usize,
 }
 
-impl<C: Combine> Allreduce<C> {
+impl<C: Combine> Role<C> for ToAll {
+    const OPERATION: Operation = Operation::Allreduce;
+
     #[inline(always)]
-    fn bytes(&self) -> usize {
-        self.input.len() * self.op.size()
+    fn limit(&self, turn: &Turn<'_>, element: usize) -> usize {
+        other_ways(turn, element, self.zero_copy)
+    }
+
+    async fn long(turn: Turn<'_>, of: Reduction<C, ToAll>) -> Result<()> {
+        allreduce::long(turn, &of.op, of.input, of.output, of.role.zero_copy).await
     }
 }
 
-impl<C: Combine> Short for Allreduce<C> {
-    #[inline(always)]
-    fn fits(&self, turn: &Turn<'_>) -> bool {
-        is_short(turn, Operation::Allreduce, self.bytes(), other_ways(turn, self.op.size(), self.zero_copy))
-    }
+/// Reduce_scatter: everybody combines its own part; the elements of the result for each member.
+pub struct Scattered<F>(pub F);
+
+impl<C: Combine, F: Fn(Member) -> usize> Role<C> for Scattered<F> {
+    const OPERATION: Operation = Operation::ReduceScatter;
 
     #[inline(always)]
-    fn room(&self, _: &Turn<'_>) -> Option<usize> {
-        Some(self.bytes())
-    }
-
-    #[inline(always)]
-    unsafe fn write(&self, turn: &Turn<'_>) -> Result<()> {
-        let bytes = self.bytes();
-        // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.room(turn.me(), bytes), self.input.ptr(), bytes) };
-        Ok(())
+    fn limit(&self, _: &Turn<'_>, _: usize) -> usize {
+        usize::MAX
     }
 
     #[inline(always)]
-    fn sources(&self, turn: &Turn<'_>) -> impl Iterator<Item = Member> {
-        turn.others()
+    fn part(&self, me: Member, _: usize) -> Range<usize> {
+        let start = (0..me).map(&self.0).sum();
+        start..start + (self.0)(me)
     }
 
-    #[inline(always)]
-    fn awaits(&self, turn: &Turn<'_>, source: Member) -> Option<(usize, *const u8)> {
-        operand(turn, source, self.bytes())
-    }
-
-    #[inline(always)]
-    unsafe fn end(&self, turn: &Turn<'_>) -> Result<()> {
-        let (me, rooms) = (turn.me(), turn.rooms(self.bytes()));
-        let own = if must_set_aside(turn, self.input, self.output) { rooms.of(me) } else { self.input.ptr() };
-        let operand = operands(me, own, rooms);
-        // SAFETY: all have published; the output is in nobody's room, and no operand but one that may be.
-        unsafe { fold(&self.op, turn.size(), self.input.len(), operand, self.output.ptr()) };
-        Ok(())
-    }
-
-    async fn long(self, turn: Turn<'_>) -> Result<()> {
-        allreduce::long(turn, &self.op, self.input, self.output, self.zero_copy).await
-    }
-}
-
-/// Reduce_scatter: everybody combines its own part.
-pub struct ReduceScatter<C, F> {
-    /// The reduction.
-    pub op: C,
-    /// The caller's elements.
-    pub input: Span,
-    /// Elements of the result for each member.
-    pub counts: F,
-    /// May begin where the input does.
-    pub output: Span,
-}
-
-impl<C: Combine, F: Fn(Member) -> usize> ReduceScatter<C, F> {
-    #[inline(always)]
-    fn bytes(&self) -> usize {
-        self.input.len() * self.op.size()
-    }
-}
-
-impl<C: Combine, F: Fn(Member) -> usize> Short for ReduceScatter<C, F> {
-    #[inline(always)]
-    fn fits(&self, turn: &Turn<'_>) -> bool {
-        is_short(turn, Operation::ReduceScatter, self.bytes(), usize::MAX)
-    }
-
-    #[inline(always)]
-    fn room(&self, _: &Turn<'_>) -> Option<usize> {
-        Some(self.bytes())
-    }
-
-    #[inline(always)]
-    unsafe fn write(&self, turn: &Turn<'_>) -> Result<()> {
-        let bytes = self.bytes();
-        // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.room(turn.me(), bytes), self.input.ptr(), bytes) };
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn sources(&self, turn: &Turn<'_>) -> impl Iterator<Item = Member> {
-        turn.others()
-    }
-
-    #[inline(always)]
-    fn awaits(&self, turn: &Turn<'_>, source: Member) -> Option<(usize, *const u8)> {
-        operand(turn, source, self.bytes())
-    }
-
-    #[inline(always)]
-    unsafe fn end(&self, turn: &Turn<'_>) -> Result<()> {
-        // SAFETY: all have published.
-        unsafe { reduce_scatter::combine(turn, &self.op, self.input, &self.counts, self.output) };
-        Ok(())
-    }
-
-    async fn long(self, turn: Turn<'_>) -> Result<()> {
-        reduce_scatter::long(turn, &self.op, self.input, self.counts, self.output).await
+    async fn long(turn: Turn<'_>, of: Reduction<C, Scattered<F>>) -> Result<()> {
+        reduce_scatter::long(turn, &of.op, of.input, of.role.0, of.output).await
     }
 }
 
 /// Scan and Exscan: everybody combines the operands before its own, and its own in a Scan.
-pub struct Scan<C> {
+pub struct Prefix {
     /// Exscan.
     pub exclusive: bool,
-    /// The reduction.
-    pub op: C,
-    /// The caller's elements.
-    pub input: Span,
-    /// May be the input.
-    pub output: Span,
 }
 
-impl<C: Combine> Scan<C> {
-    #[inline(always)]
-    fn bytes(&self) -> usize {
-        self.input.len() * self.op.size()
-    }
-}
+impl<C: Combine> Role<C> for Prefix {
+    const OPERATION: Operation = Operation::Scan;
 
-impl<C: Combine> Short for Scan<C> {
     #[inline(always)]
-    fn fits(&self, turn: &Turn<'_>) -> bool {
-        is_short(turn, Operation::Scan, self.bytes(), PASSED_ON)
+    fn limit(&self, _: &Turn<'_>, _: usize) -> usize {
+        PASSED_ON
     }
 
     #[inline(always)]
-    fn room(&self, _: &Turn<'_>) -> Option<usize> {
-        Some(self.bytes())
+    fn operands(&self, turn: &Turn<'_>) -> usize {
+        if self.exclusive { turn.me() } else { turn.me() + 1 }
     }
 
-    #[inline(always)]
-    unsafe fn write(&self, turn: &Turn<'_>) -> Result<()> {
-        let bytes = self.bytes();
-        // SAFETY: free, and the bytes fit.
-        unsafe { copy::write(turn.room(turn.me(), bytes), self.input.ptr(), bytes) };
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn sources(&self, turn: &Turn<'_>) -> impl Iterator<Item = Member> {
-        0..turn.me()
-    }
-
-    #[inline(always)]
-    fn awaits(&self, turn: &Turn<'_>, source: Member) -> Option<(usize, *const u8)> {
-        operand(turn, source, self.bytes())
-    }
-
-    #[inline(always)]
-    unsafe fn end(&self, turn: &Turn<'_>) -> Result<()> {
-        let me = turn.me();
-        let known = if self.exclusive { me } else { me + 1 };
-        if known > 0 {
-            // One's own operand, if it is one, is the last: the output may be the input.
-            let operand = operands(me, self.input.ptr(), turn.rooms(self.bytes()));
-            // SAFETY: published; the output is in nobody's room, and no operand but the last.
-            unsafe { fold(&self.op, known, self.input.len(), operand, self.output.ptr()) };
-        }
-        Ok(())
-    }
-
-    async fn long(self, turn: Turn<'_>) -> Result<()> {
-        scan::long(turn, self.exclusive, &self.op, self.input, self.output).await
+    async fn long(turn: Turn<'_>, of: Reduction<C, Prefix>) -> Result<()> {
+        scan::long(turn, of.role.exclusive, &of.op, of.input, of.output).await
     }
 }
