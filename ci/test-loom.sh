@@ -33,7 +33,7 @@ no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end
 line not awaited        | src/shm/turn/slots.rs  | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
 set not awaited         | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => (config.sets.into(), true),/_ => (config.lines as usize, true),/
 set kept too long       | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/!self.known(word(last.wrapping_add(1), 0))/false/
-set not told            | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/line_word(self.op, step, self.stream.set.load(Ordering::Relaxed))/line_word(self.op, step, 0)/
+set not told            | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/self.said, self.stream.set.load(Ordering::Relaxed))/self.said, 0)/
 short slot not awaited  | src/shm/turn/slots.rs  | a_short_slot_is_used_again_only_when_all_have_read_it | s/(usize::from(config.shorts), false),/(config.lines as usize, false),/
 rotating not awaited    | src/shm/turn/slots.rs  | what_is_short_and_rotates_lies_where_something_was_that_has_been_read | s/config.still as usize => (usize/config.short => (usize/
 rotating goes before    | src/shm/turn/slots.rs  | what_is_short_and_rotates_waits_for_a_set_that_was_gone_on_in | s/if wants_set \&\& config.rotates {/if wants_set \&\& config.rotates \&\& len > config.short {/
@@ -52,6 +52,8 @@ block told too early    | src/shm/op/dealt.rs    | a_block_arrives_before_the_ne
 portion not awaited     | src/shm/op/dealt.rs    | a_place_is_used_again_only_when_its_reader_has_read | s/read: k as u32 + 1/read: k as u32/
 gather not awaited      | src/shm/op/gather.rs   | a_piece_of_a_block_stays_until_the_root_has_read_it | s/count(before, index(root, me))/& - 1/
 half not awaited        | src/shm/op/gather.rs   | a_half_of_a_set_stays_until_the_root_has_read_it | s/count(before, index(root, me))/& - 1/
+length not compared     | src/shm/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/self.said_by(member) != said(len) || (len > LINE \&\& self.differs_at_once(member, len))/false/
+length not noted        | src/shm/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/if len > LINE {$/if len > LINE + 4 {/
 relaxed failure         | src/shm/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/
 flip not counted        | src/shm/mailbox.rs     | what_is_counted_is_seen                         | s/store(self.news, Ordering::Release)/store(self.news, Ordering::Relaxed)/
 relaxed flip            | src/shm/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/

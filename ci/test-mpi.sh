@@ -202,6 +202,15 @@ before=$number
 job real 3 - "$(printf '%s_algorithm=fallback ' ${edges//,/ })" 300 neighbor --tiny --below
 met "$before" 3 $edges passed
 
+# Ranks that give different lengths for the same data (docs/lengths.md says what is covered).
+compared=bcast,gather,gatherv,allgather,allgatherv,reduce,allreduce,reduce_scatter,reduce_scatter_block,scan,exscan
+if [ $stock = 0 ]; then
+    for np in 2 3; do
+        job real "$np" - "" 100 guard --quick --only $compared
+        job real "$np" - "shm_zero_copy_min=1" 100 guard --quick --only bcast,gather,gatherv,allgather,allreduce
+    done
+fi
+
 # The ways of calls on plain data: all operations but Alltoallw and Neighbor_alltoallw have one.
 if [ $stock = 0 ]; then
     job real 2 "$all,${blocks/,alltoallw/},${edges%,*}" "" 60 lean

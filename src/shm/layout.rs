@@ -1,13 +1,15 @@
 //! What stands where in a control block, and how its words count.
 //!
-//! A *word* counts operations in its upper half, and steps in its lower half above two bits. Of the `read`
-//! word those are the operation's number: so a later operation differs in both halves, and who sleeps on the
-//! lower half does not miss the end of an operation. Of a line they say [in which
+//! A *word* counts operations in its upper half, and steps in its lower half above eight bits. Of the `read`
+//! word the last two of those are the operation's number: so a later operation differs in both halves, and
+//! who sleeps on the lower half does not miss the end of an operation. Of a line they say [in which
 //! set](super::turn::View::slot) the writer's slots are: it is used again only some operations later, whose
-//! numbers end alike. A word only ever grows, with wrap-around: words are compared by the sign of their
-//! difference, which is right while they are less than 2³¹ operations apart. A line that its owner does not
-//! use would stay behind that, so each member renews its own from time to time ([`StreamControl::renew`]);
-//! the `read` words go on with every operation.
+//! numbers end alike. The six bits before them say how long the writer's data are ([`said`]).
+//!
+//! A word only ever grows, with wrap-around: words are compared by the sign of their difference, which is
+//! right while they are less than 2³¹ operations apart. A line that its owner does not use would stay behind
+//! that, so each member renews its own from time to time ([`StreamControl::renew`]); the `read` words go on
+//! with every operation.
 
 use crate::sync::shared::SharedU64;
 use std::cell::UnsafeCell;
@@ -155,8 +157,8 @@ pub const PAGES: u64 = 2;
 const ROUND: u32 = 1 << 28;
 /// What is so many operations behind is old: a round later, words can still be compared.
 const AGE: u32 = 1 << 30;
-/// Steps of an operation, at most: they are counted in 30 bits, and some sums are beyond the last step.
-pub const STEPS: usize = 1 << 29;
+/// Steps of an operation, at most: they are counted in 24 bits, and some sums are beyond the last step.
+pub const STEPS: usize = 1 << 23;
 /// The step by which a member says that it [reads elsewhere](super::turn::View::leave_queues) what it still
 /// needs: beyond those of the parts of a queue that it could read.
 pub const ELSEWHERE: u32 = STEPS as u32;
@@ -164,27 +166,55 @@ pub const ELSEWHERE: u32 = STEPS as u32;
 /// ([`ask`](super::turn::View::ask)): beyond all sums of steps.
 pub const ASKING: u32 = STEPS as u32 + (1 << 20);
 /// The last step that can be counted.
-pub const MOST: u32 = (1 << 30) - 1;
+pub const MOST: u32 = (1 << 24) - 1;
+
+/// Where the steps begin in a word.
+const STEP_AT: u32 = 8;
+/// Where a line's word says how long the data are.
+const SAID_AT: u32 = 2;
+/// What a line's word says of data that are longer than a line: their length is [in the line](LENGTH_AT).
+pub const LONG: u8 = LINE as u8 + 1;
+/// What it says where it says nothing: readers of the same line have other lengths each.
+pub const UNSAID: u8 = 63;
+/// Where in the contents of a line the length of longer data lies, and how they travel.
+pub const LENGTH_AT: usize = LINE - size_of::<u64>();
+
+/// What a line's word says of so many bytes.
+#[inline(always)]
+pub fn said(len: usize) -> u8 {
+    if len > LINE { LONG } else { len as u8 }
+}
+
+/// What a line's word says.
+pub fn what_says(word: u64) -> u8 {
+    (word as u32 >> SAID_AT & 63) as u8
+}
 
 /// The word of `step` in operation `op`.
 #[inline(always)]
 pub fn word(op: u32, step: u32) -> u64 {
-    u64::from(op) << 32 | u64::from(step << 2 | op & 3)
+    u64::from(op) << 32 | u64::from(step << STEP_AT | op & 3)
 }
 
 /// The most sets that the word of a line can tell apart.
 pub const MAX_TOLD: u8 = 4;
 
-/// The word of a line whose owner's slots are in `set`, from 0 to 3; to compare others with, that of set 0 is
-/// the least.
+/// The least word of a line at `step` of operation `op`: to compare others with.
 #[inline(always)]
-pub fn line_word(op: u32, step: u32, set: u8) -> u64 {
-    u64::from(op) << 32 | u64::from(step << 2 | u32::from(set))
+pub fn line_word(op: u32, step: u32) -> u64 {
+    u64::from(op) << 32 | u64::from(step << STEP_AT)
+}
+
+/// The word of a line whose owner's slots are in `set`, from 0 to 3, and which [says](said) how long the data
+/// are.
+#[inline(always)]
+pub fn telling_word(op: u32, step: u32, said: u8, set: u8) -> u64 {
+    line_word(op, step) | u64::from(u32::from(said) << SAID_AT | u32::from(set))
 }
 
 /// The step of a word.
 pub fn step(word: u64) -> u32 {
-    word as u32 >> 2
+    word as u32 >> STEP_AT
 }
 
 /// The set that the word of a line tells.
@@ -219,7 +249,7 @@ mod tests {
     fn words_order_across_their_wrap_around() {
         for (before, after) in [
             (word(0, 0), word(0, 1)),
-            (word(0, u32::MAX), word(1, 0)),
+            (word(0, MOST), word(1, 0)),
             (word(u32::MAX, 3), word(0, 0)),
             (word(u32::MAX - 7, 1), word(0, 1)),
             (word(i32::MAX as u32, 9), word(i32::MIN as u32, 0)),
@@ -248,10 +278,12 @@ mod tests {
     fn a_line_tells_its_set_and_compares_alike_whichever_that_is() {
         for (op, last) in [(0, 1), (6, STEPS as u32), (u32::MAX, ASKING), (u32::MAX, MOST)] {
             for set in 0..MAX_TOLD {
-                let now = line_word(op, last, set);
-                assert_eq!((told_set(now), step(now)), (set.into(), last));
-                assert!(reached(now, line_word(op, last, 0)) && reached(line_word(op.wrapping_add(8), 0, 0), now));
-                assert!(!reached(line_word(op, last - 1, set), line_word(op, last, 0)));
+                for said in [0, 8, LONG, UNSAID] {
+                    let now = telling_word(op, last, said, set);
+                    assert_eq!((told_set(now), step(now), what_says(now)), (set.into(), last, said));
+                    assert!(reached(now, line_word(op, last)) && reached(line_word(op.wrapping_add(8), 0), now));
+                    assert!(!reached(telling_word(op, last - 1, said, set), line_word(op, last)));
+                }
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Waiting for a member's progress.
 
-use crate::endpoint::Result;
+use crate::endpoint::{Error, Result};
 use crate::shm::layout::reached;
 use crate::shm::memory::Member;
-use crate::shm::team::{LOOKS_FOR_A_TURN, Team};
+use crate::shm::team::{LOOKS_FOR_A_TURN, Stream, Team};
 use crate::sync::cache;
 use crate::sync::clock::{COUNTED, Vain};
 use crate::sync::shared::{Ordering, SharedU64};
@@ -51,6 +51,8 @@ pub struct Reach<'t> {
     from_root: bool,
     /// The failure of a third member does not matter.
     alone: bool,
+    /// The word belongs to the caller's operation on that stream.
+    of: Option<&'t Stream>,
 }
 
 // SAFETY: an address that only hints are given about.
@@ -73,6 +75,7 @@ impl<'t> Reach<'t> {
             blocking,
             from_root: false,
             alone: false,
+            of: None,
         }
     }
 
@@ -120,6 +123,13 @@ impl<'t> Reach<'t> {
         // Who goes on with this wait notes it again: it is one, not two.
         self.team.forget_awaited();
         has_come
+    }
+
+    /// The word belongs to the caller's operation on that stream: it is not waited for when the member is
+    /// through with that.
+    #[inline(always)]
+    pub(super) fn of(self, stream: &'t Stream) -> Reach<'t> {
+        Reach { of: Some(stream), ..self }
     }
 
     /// Looks at once: `None` where the word has come so far, else what is left of the wait. As a rule nothing
@@ -182,7 +192,10 @@ impl<'t> Reach<'t> {
         } else if polls == Some(LOOKS_ON) {
             self.looks = 1;
         }
-        match self.team.trouble(self.member, slowly, self.alone) {
+        let trouble = self.team.trouble(self.member, slowly, self.alone);
+        let is_over = |stream| self.team.goes_on_without(stream, self.member);
+        let trouble = trouble.or_else(|| (slowly && self.of.is_some_and(is_over)).then_some(Error::Lengths));
+        match trouble {
             // The member may have published before it failed.
             Some(error) => Poll::Ready(self.look().ok_or(error)),
             None => Poll::Pending,

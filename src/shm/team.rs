@@ -12,6 +12,7 @@
 //! * `SYNC(asleep)`: the handshake between one who goes to sleep and one who publishes (sequentially
 //!   consistent fences).
 
+mod apart;
 mod at;
 mod limits;
 mod places;
@@ -125,7 +126,7 @@ impl Team {
             size: size as u32,
             sleepers: At(memory.sleepers().cast()),
             controls,
-            first: Stream::new(config.first_op),
+            first: Stream::new(config.first_op, 0),
             others: OnceLock::new(),
             memory,
             awaited: Awaited::default(),
@@ -212,7 +213,7 @@ impl Team {
 
     #[cold]
     fn make_others(&self) -> Box<[Stream]> {
-        (1..STREAMS).map(|_| Stream::new(self.config.first_op)).collect()
+        (1..STREAMS).map(|id| Stream::new(self.config.first_op, id)).collect()
     }
 
     /// Bytes of a member's queue.

@@ -16,6 +16,7 @@
 mod alike;
 pub mod asking;
 mod ending;
+mod lengths;
 mod opening;
 pub(super) mod rotation;
 mod slots;
@@ -23,6 +24,7 @@ mod view;
 pub mod waits;
 
 pub use alike::{Alike, AllRooms};
+pub use lengths::Travel;
 pub use view::View;
 
 use crate::shm::layout::StreamControl;
@@ -107,12 +109,7 @@ impl<'t> Turn<'t> {
     /// [`widened`](Turn::widened): all members that use slots must do so.
     #[inline(always)]
     pub fn narrowed(mut self) -> Turn<'t> {
-        if self.is_crowded() {
-            let window = 1 << self.team.config().window;
-            while self.depth() > 2 && self.depth() as usize * self.fragment() > window {
-                self.view.narrow += 1;
-            }
-        }
+        self.view = self.view.narrowed();
         self
     }
 
@@ -121,9 +118,7 @@ impl<'t> Turn<'t> {
     /// [`widened`](Turn::widened): all members that use slots must do so.
     #[inline(always)]
     pub fn halved(mut self) -> Turn<'t> {
-        while self.gathers_in_halves() && self.depth() > 2 {
-            self.view.wide += 1;
-        }
+        self.view = self.view.halved();
         self
     }
 

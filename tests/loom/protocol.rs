@@ -141,6 +141,26 @@ fn a_short_slot_is_used_again_only_when_all_have_read_it() {
 }
 
 #[test]
+fn who_has_another_length_learns_it_with_the_flag() {
+    let config = Config { short: 64, shorts: 1, ..config(1, 1, Mode::Yield) };
+    for lens in [[60, 58], [60, 64], [8, 60]] {
+        model(needs(&config, 2, true), config, 1, move |team| {
+            let len: usize = lens[team.me()];
+            let data = SimStream::direct(&vec![if team.me() == 0 { 7 } else { 0 }; len]);
+            let result = block_on(team, async {
+                let turn = team.open(0, 0, true).await?.expect("memory");
+                op::bcast::bcast(turn, 0, &data, usize::MAX).await
+            });
+            assert_eq!(result, if len < lens[0] { Err(Error::Lengths) } else { Ok(()) });
+            let given = lens[0].min(len);
+            assert_eq!(data.contents(), [vec![7; given], vec![0; len - given]].concat());
+            // They are in step.
+            bcast(team, 1, 9, 60);
+        });
+    }
+}
+
+#[test]
 fn three_members_read_a_payload() {
     let config = config(1, 1, Mode::Yield);
     model(needs(&config, 3, false), config, 1, |team| {

@@ -8,12 +8,13 @@ use super::block::{Block, sum_lengths, transfer};
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::short::{self, exchange::Allgather};
+use super::unequal::{Odd, Of, fits};
 use super::{address, announce, announced, fetch, tally};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation};
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Travel, Turn};
 
 /// Whether a block of so many bytes bypasses the cache where it travels as a whole and [copies are so
 /// long](crate::shm::turn::View::bypasses): if it is longer than other messages that do so.
@@ -49,6 +50,7 @@ pub(super) async fn long(
     zero_copy: usize,
 ) -> Result<()> {
     let mine = Block::new(all, turn.me());
+    let turn = turn.saying(mine.len());
     let facts = turn.facts(Operation::Allgather, zero_copy);
     let way = facts.way(mine.len());
     tally::count(Operation::Allgather, way);
@@ -63,16 +65,17 @@ pub(super) async fn long(
             None => copy_part(&mine, part, room),
         },
     };
-    let gathered = match rounds(&turn, &facts, peers, own, all, from).await {
+    let mut odd = Odd::default();
+    let gathered = match rounds(&turn, &facts, peers, own, all, from, &mut odd).await {
         Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &lent, missing, all).await,
         gathered => gathered.map(drop),
     };
     if from != 0 {
-        return turn.end_with(gathered, peers.to(), &lent).await;
+        return turn.end_with(gathered, peers.to(), &lent).await.and(fits(!odd.cut));
     }
     gathered?;
     turn.finish();
-    Ok(())
+    fits(!odd.cut)
 }
 
 /// All rounds. `from`: where others may read the caller's data, or 0. Returns the blocks that could not be
@@ -84,6 +87,7 @@ async fn rounds(
     own: Option<&dyn Stream>,
     all: &dyn Blocks,
     from: u64,
+    odd: &mut Odd,
 ) -> Result<Vec<(Member, usize)>> {
     let fragment = turn.fragment();
     let mine = Block::new(all, turn.me());
@@ -115,17 +119,27 @@ async fn rounds(
         for member in peers.from() {
             let (block, at) = (Block::new(all, member), round as usize * fragment);
             let len = block.len();
-            if round as usize >= rounds_of(len) || (round > 0 && may_fetch(len) && announced(turn, member) != 0) {
+            if round as usize >= rounds_of(len)
+                || odd.members.contains(&member)
+                || (round > 0 && may_fetch(len) && announced(turn, member) != 0)
+            {
                 continue;
             }
             if is_short(len) {
                 turn.wrote_room(member, len).await?;
+            } else {
+                turn.wrote(member, round + 1).await?;
+            }
+            if round == 0 && turn.differs_anyhow(member, len) {
+                odd.take(**turn, member, &block, Of::Allgather).await?;
+                continue;
+            }
+            if is_short(len) {
                 let bypass = bypass && may_bypass(turn, len);
                 // SAFETY: published, and it holds so much.
                 unsafe { copy::unpack(&block, 0, len, turn.room(member, len), bypass) }?;
                 continue;
             }
-            turn.wrote(member, round + 1).await?;
             if round == 0 && may_fetch(len) && announced(turn, member) != 0 {
                 if !is_read(fetch(turn, member, announced(turn, member), &block, 0..len))? {
                     missing.push((member, len));
@@ -154,10 +168,14 @@ async fn put(turn: &Turn<'_>, data: &dyn Stream, step: u32, short: bool, away: O
     let at = step as usize * fragment;
     if short {
         turn.room_free(len).await?;
+        turn.note_length(len, Travel::AtOnce);
         // SAFETY: free, and `len` bytes fit.
         unsafe { copy::pack(data, 0, len, turn.room(me, len)) }?;
     } else {
         turn.slot_free(step).await?;
+        if step == 0 {
+            turn.note_length(len, if away.unwrap_or(0) == 0 { Travel::InPieces } else { Travel::Lent });
+        }
         if let (Some(away), 0) = (away, step) {
             announce(turn, away);
         }

@@ -8,7 +8,7 @@
 use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside};
 use super::short::reductions::{Reduction, ToAll};
-use super::{all_wrote, fetched, shared, short, tally};
+use super::{all_wrote_alike, fetched, shared, short, tally, wrote_alike};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::policy::{Operation, Way};
@@ -34,6 +34,7 @@ pub(super) async fn long<C: Combine>(
     output: Span,
     zero_copy: usize,
 ) -> Result<()> {
+    let turn = turn.saying(input.len() * op.size());
     let way = turn.way(Operation::Allreduce, input.len() * op.size(), op.size(), zero_copy);
     tally::count(Operation::Allreduce, way);
     match way {
@@ -60,7 +61,8 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
         let mut result = ForSlot::new();
         for step in 0..pieces.steps {
             turn.slot_free(step).await?;
-            all_wrote(&turn, step + 1).await?;
+            turn.note_operand(step, input.len() * size);
+            all_wrote_alike(&turn, step + 1, input.len() * size).await?;
             let (at, count) = pieces.get(step);
             let slot = turn.slot(0, step);
             let (from, to) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at));
@@ -78,6 +80,7 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
         return Ok(());
     }
     turn.set_free().await?;
+    turn.note_operand(0, input.len() * size);
     // Results are read so much later than operands are written: in between the others do their part. Member 0
     // never waits for a result to be read whose operand has not been followed by `depth` others.
     let lag = (turn.depth() / 2).min(pieces.steps);
@@ -95,7 +98,7 @@ async fn through_one<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Sp
             turn.publish(step + 1);
         }
         if let Some(result) = step.checked_sub(lag) {
-            turn.wrote(0, result + 1).await?;
+            wrote_alike(&turn, 0, result + 1, input.len() * size).await?;
             let (at, count) = pieces.get(result);
             let to = output.ptr().wrapping_add(at);
             // SAFETY: published; the piece lies within the output, and its operand has been combined.
@@ -118,6 +121,7 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
     for step in 0..pieces.steps {
         while put < pieces.steps.min(step + 1 + ahead) {
             turn.slot_free(put).await?;
+            turn.note_operand(put, input.len() * op.size());
             let (at, count) = pieces.get(put);
             let slot = turn.slot_of(turn.me(), put, pieces.bytes());
             let from = input.ptr().wrapping_add(at);
@@ -127,7 +131,7 @@ async fn everyone<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span)
             put += 1;
             turn.publish(put);
         }
-        all_wrote(&turn, step + 1).await?;
+        all_wrote_alike(&turn, step + 1, input.len() * op.size()).await?;
         let (at, count) = pieces.get(step);
         let operand = |m| match m == turn.me() && !aside {
             true => input.ptr().wrapping_add(at).cast_const(),

@@ -8,12 +8,13 @@
 use super::divided;
 use super::lent::{Lent, copy_part};
 use super::short::{self, rooted::Bcast};
+use super::unequal::{Of, fits, take};
 use super::{address, announce, announced, tally};
 use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way, Writer, writers_part};
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Travel, Turn};
 
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
 pub fn bcast<S: Stream>(turn: Turn<'_>, root: Member, data: &S, zero_copy: usize) -> impl Future<Output = Result<()>> {
@@ -61,10 +62,12 @@ async fn send(turn: Turn<'_>, data: &dyn Stream, zero_copy: usize, divide: bool)
     let (me, len, piece) = (turn.me(), data.len(), turn.piece(data.len()));
     let (way, middle) = way(&turn, len, zero_copy, divide);
     turn.set_free().await?;
+    let turn = turn.saying(len);
     if way.reads_peers() {
         let from = address(&turn, data);
         announce(&turn, from);
         if from != 0 {
+            turn.note_length(len, if middle < len { Travel::LentBothWays } else { Travel::Lent });
             turn.publish(1);
             let helped = help(&turn, data, middle).await;
             let told = helped.map(|end| divided::tell(&turn, end));
@@ -73,6 +76,7 @@ async fn send(turn: Turn<'_>, data: &dyn Stream, zero_copy: usize, divide: bool)
             return turn.end_together(told, &lent).await;
         }
     }
+    turn.note_length(len, Travel::InPieces);
     for step in 0..turn.steps(len.div_ceil(piece))? {
         turn.slot_free(step).await?;
         let at = step as usize * piece;
@@ -102,8 +106,13 @@ async fn help(turn: &Turn<'_>, data: &dyn Stream, at: usize) -> Result<Member> {
 async fn receive(turn: Turn<'_>, root: Member, data: &dyn Stream, zero_copy: usize, divide: bool) -> Result<()> {
     let (len, piece) = (data.len(), turn.piece(data.len()));
     let (way, middle) = way(&turn, len, zero_copy, divide);
+    turn.wrote(root, 1).await?;
+    if turn.differs_anyhow(root, len) {
+        let whole = take(*turn, root, data, Of::Bcast).await?;
+        turn.finish();
+        return fits(whole);
+    }
     if way.reads_peers() {
-        turn.wrote(root, 1).await?;
         let from = announced(&turn, root);
         if from != 0 {
             return divided::receive(turn, root, from, data, middle).await;

@@ -12,7 +12,7 @@
 use super::combine::{Combine, fold};
 use super::lent::{Lent, copy_part, is_read};
 use super::reduce::Pieces;
-use super::{all_wrote, fetch_bytes, get, put};
+use super::{all_wrote, all_wrote_alike, fetch_bytes, get, put};
 use crate::endpoint::{Error, Result, Span};
 use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
@@ -39,6 +39,7 @@ pub(super) async fn allreduce<C: Combine>(turn: Turn<'_>, op: &C, input: Span, o
     put(line, input.ptr() as u64);
     put(line.wrapping_add(8), output.ptr() as u64);
     put(line.wrapping_add(COMBINED), WHOLE);
+    turn.note_operand(0, input.len() * op.size());
     turn.publish(1);
     // SAFETY: the elements' memory as bytes.
     let bytes = unsafe { Span::new(output.ptr(), input.len() * op.size(), 1) };
@@ -63,7 +64,7 @@ async fn both_halves<C: Combine>(
     input: Span,
     output: Span,
 ) -> Result<Vec<(Member, Range<usize>)>> {
-    all_wrote(turn, 1).await?;
+    all_wrote_alike(turn, 1, input.len() * op.size()).await?;
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let parts = Chunks::new(input.len(), members);
     let combined = combine(turn, op, input, output, parts)?;

@@ -11,13 +11,14 @@ use super::block::{Block, index, sum_lengths, transfer};
 use super::divided::{self, LOAN};
 use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
 use super::short::rooted::{Collect, Give};
+use super::unequal::{Odd, Of, fits};
 use super::{address, announce, announced, fetch, short, tally};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
-use crate::shm::turn::Turn;
 use crate::shm::turn::asking::Nothing;
+use crate::shm::turn::{Travel, Turn};
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
 fn middle(facts: &Facts, len: usize) -> usize {
@@ -91,10 +92,13 @@ pub(super) async fn send_long(turn: Turn<'_>, root: Member, own: &dyn Stream, ze
     let way = facts.way(len);
     tally::count(Operation::Gather, way);
     turn.set_free().await?;
+    let turn = turn.saying(len);
     if way.reads_peers() {
         let from = address(&turn, own);
         announce(&turn, from);
         if from != 0 {
+            let divided = middle(&facts, len) < len;
+            turn.note_length(len, if divided { Travel::LentBothWays } else { Travel::Lent });
             turn.publish(1);
             let stored = write(&turn, &facts, root, own).await;
             let told = stored.map(|all| divided::tell(&turn, if all { turn.size() } else { 0 }));
@@ -104,6 +108,7 @@ pub(super) async fn send_long(turn: Turn<'_>, root: Member, own: &dyn Stream, ze
             return Ok(());
         }
     }
+    turn.note_length(len, Travel::InPieces);
     let order = Order::of(&turn);
     let past = turn.writes_past(len.saturating_mul(turn.size() - 1));
     for step in 0..order.pieces(&turn, len.div_ceil(piece))? {
@@ -151,14 +156,15 @@ pub(super) async fn receive_long(
         turn.publish(1);
     }
     let kept = own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)));
-    let received = match kept.and(receive_all(&turn, &facts, all, to).await) {
+    let mut odd = Odd::default();
+    let received = match kept.and(receive_all(&turn, &facts, all, to, &mut odd).await) {
         Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &Nothing, missing, all).await,
         received => received.map(drop),
     };
     if divided {
         // In any case: they write to the caller's memory.
         turn.outlast(received, turn.others().filter(|&m| to(m) != 0)).await?;
-        for member in turn.others().filter(|&m| to(m) != 0) {
+        for member in turn.others().filter(|&m| to(m) != 0 && !odd.members.contains(&m)) {
             let (from, block) = (announced(&turn, member), Block::new(all, member));
             if from != 0 && !divided::is_served(&turn, member) {
                 let part = middle(&facts, block.len())..block.len();
@@ -169,7 +175,7 @@ pub(super) async fn receive_long(
         received?;
     }
     turn.finish();
-    Ok(())
+    fits(!odd.cut)
 }
 
 /// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0. Returns whose
@@ -179,6 +185,7 @@ async fn receive_all(
     facts: &Facts,
     all: &dyn Blocks,
     to: impl Fn(Member) -> u64,
+    odd: &mut Odd,
 ) -> Result<Vec<(Member, usize)>> {
     let me = turn.me();
     let is_short = |len| facts.way(len).is_short();
@@ -196,13 +203,20 @@ async fn receive_all(
         let at = round as usize * piece;
         let way = facts.way(len);
         let (is_short, may_fetch) = (way.is_short(), way.reads_peers());
-        if round as usize >= rounds_of(len) || (may_fetch && round > 0 && announced(turn, member) != 0) {
+        if round as usize >= rounds_of(len)
+            || odd.members.contains(&member)
+            || (may_fetch && round > 0 && announced(turn, member) != 0)
+        {
             continue;
         }
         if is_short {
             turn.wrote_room(member, len).await?;
         } else {
             turn.wrote(member, round + 1).await?;
+        }
+        if round == 0 && turn.differs_anyhow(member, len) {
+            odd.take(**turn, member, &block, Of::Gather).await?;
+            continue;
         }
         if may_fetch && round == 0 && announced(turn, member) != 0 {
             let part = if to(member) != 0 { middle(facts, len) } else { len };

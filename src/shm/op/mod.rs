@@ -35,6 +35,7 @@ mod shared;
 pub mod short;
 pub mod tally;
 pub mod tree;
+mod unequal;
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -47,7 +48,7 @@ use crate::shm::layout::{LINE, SHARE_ALIGN, share};
 use crate::shm::memory::Member;
 use crate::shm::policy::Operation;
 use crate::shm::team::Team;
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Turn, View};
 use crate::sync::shared::{will_read, will_write};
 use std::ops::Range;
 
@@ -86,6 +87,20 @@ async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
     Ok(())
 }
 
+/// The same of operands of so many bytes, the first step of which is 1.
+#[inline(always)]
+async fn all_wrote_alike(turn: &Turn<'_>, step: u32, len: usize) -> Result<()> {
+    all_wrote(turn, step).await?;
+    if step == 1 && turn.others().any(|member| turn.differs_anyhow(member, len)) { Err(Error::Lengths) } else { Ok(()) }
+}
+
+/// Waits until a member has published the steps before `step` of its operand of so many bytes, the first step
+/// of which is 1.
+async fn wrote_alike(turn: &Turn<'_>, member: Member, step: u32, len: usize) -> Result<()> {
+    turn.wrote(member, step).await?;
+    if step == 1 && turn.differs_anyhow(member, len) { Err(Error::Lengths) } else { Ok(()) }
+}
+
 /// Writes a number to a free line or slot of the caller's; `to` is aligned to 8 bytes.
 fn put(to: *mut u8, value: u64) {
     will_write(to, 8);
@@ -106,7 +121,7 @@ fn announce(turn: &Turn<'_>, value: u64) {
 }
 
 /// What a member has announced with a step that it has published.
-fn announced(turn: &Turn<'_>, member: Member) -> u64 {
+fn announced(turn: &View<'_>, member: Member) -> u64 {
     get(turn.payload(member))
 }
 
@@ -131,7 +146,7 @@ const BOUNCE: usize = 65536;
 ///
 /// # Safety
 /// `to` holds so many bytes; the member waits until the caller is through.
-unsafe fn fetch_bytes(turn: &Turn<'_>, member: Member, from: u64, to: *mut u8, len: usize) -> Result<()> {
+unsafe fn fetch_bytes(turn: &View<'_>, member: Member, from: u64, to: *mut u8, len: usize) -> Result<()> {
     let team = turn.team();
     let Some(_access) = team.access() else { return Err(Error::Peer) };
     // SAFETY: by the caller's promise; the member learns of failures of the caller's other threads only when
@@ -141,7 +156,7 @@ unsafe fn fetch_bytes(turn: &Turn<'_>, member: Member, from: u64, to: *mut u8, l
 
 /// Reads a part of `data`, all of which lie at address `from` of a member's private memory, which waits until
 /// the caller is through.
-fn fetch<S: Stream + ?Sized>(turn: &Turn<'_>, member: Member, from: u64, data: &S, part: Range<usize>) -> Result<()> {
+fn fetch<S: Stream + ?Sized>(turn: &View<'_>, member: Member, from: u64, data: &S, part: Range<usize>) -> Result<()> {
     if let Some(span) = data.direct() {
         let to = span.slice(part.clone());
         // SAFETY: the span's maker promised valid memory; the member waits.

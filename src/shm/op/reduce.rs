@@ -8,7 +8,7 @@
 
 use super::combine::{Combine, fold};
 use super::short::reductions::{AtRoot, Reduction, ToRoot};
-use super::{all_wrote, relayed, shared, short, tally};
+use super::{all_wrote_alike, relayed, shared, short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -26,6 +26,7 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Spa
 
 /// The operands are not short.
 pub(super) async fn long<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span, output: Span) -> Result<()> {
+    let turn = turn.saying(input.len() * op.size());
     let way = turn.way(Operation::Reduce, input.len() * op.size(), op.size(), usize::MAX);
     tally::count(Operation::Reduce, way);
     match way {
@@ -81,6 +82,7 @@ pub(super) unsafe fn roots_own(turn: &Turn<'_>, step: u32, from: *const u8, byte
 async fn send<C: Combine>(turn: Turn<'_>, root: Member, op: &C, input: Span) -> Result<()> {
     let pieces = Pieces::one_way(&turn, op, input.len())?;
     turn.set_free().await?;
+    turn.note_operand(0, input.len() * op.size());
     for step in 0..pieces.steps {
         if let Some(before) = step.checked_sub(turn.depth()) {
             turn.read(root, before + 1).await?;
@@ -105,7 +107,7 @@ async fn receive<C: Combine>(turn: Turn<'_>, op: &C, input: Span, output: Span) 
         turn.set_free().await?;
     }
     for step in 0..pieces.steps {
-        all_wrote(&turn, step + 1).await?;
+        all_wrote_alike(&turn, step + 1, input.len() * op.size()).await?;
         let (at, count) = pieces.get(step);
         let (from, to, bytes) = (input.ptr().wrapping_add(at), output.ptr().wrapping_add(at), count * op.size());
         op.needs(from, bytes)?;

@@ -8,7 +8,7 @@
 use super::block::Shares;
 use super::combine::{Combine, fold};
 use super::short::reductions::{Reduction, Scattered};
-use super::{all_wrote, short, tally};
+use super::{all_wrote_alike, short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -36,6 +36,7 @@ pub(super) async fn long<C: Combine>(
     output: Span,
 ) -> Result<()> {
     tally::count(Operation::ReduceScatter, Way::Split);
+    let turn = turn.saying(input.len() * op.size());
     let (me, members, size) = (turn.me(), turn.size(), op.size());
     let start = (0..me).map(&counts).sum::<usize>();
     let mine = counts(me);
@@ -52,6 +53,7 @@ pub(super) async fn long<C: Combine>(
     for round in 0..rounds {
         while next < rounds.min(round + 1 + ahead) {
             turn.slot_free(next).await?;
+            turn.note_operand(next, input.len() * size);
             let mut at = 0;
             for member in 0..members {
                 let count = counts(member);
@@ -69,7 +71,7 @@ pub(super) async fn long<C: Combine>(
             next += 1;
             turn.publish(next);
         }
-        all_wrote(&turn, round + 1).await?;
+        all_wrote_alike(&turn, round + 1, input.len() * size).await?;
         let first = (round as usize * each).min(mine);
         let count = each.min(mine - first);
         let mut own = input.ptr().wrapping_add((start + first) * size).cast_const();

@@ -8,6 +8,7 @@
 
 use super::combine::{Combine, ForSlot, fold};
 use super::reduce::{Pieces, must_set_aside_among, roots_own};
+use super::wrote_alike;
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -65,6 +66,11 @@ struct Writer<'w, 't, C> {
 }
 
 impl<C: Combine> Writer<'_, '_, C> {
+    /// Bytes of the operand.
+    fn bytes(&self) -> usize {
+        self.input.len() * self.op.size()
+    }
+
     /// Waits until the caller may write the slot of `step`, which `reader` reads.
     async fn free(&self, reader: Member, step: u32) -> Result<()> {
         match step.checked_sub(self.turn.depth()) {
@@ -76,6 +82,7 @@ impl<C: Combine> Writer<'_, '_, C> {
     /// Writes and publishes a piece when the reader is through with what the slot held.
     async fn put(&self, reader: Member, step: u32) -> Result<()> {
         self.free(reader, step).await?;
+        self.turn.note_operand(step, self.bytes());
         let (at, count) = self.pieces.get(step);
         let (slot, bytes) = (self.turn.slot(self.turn.me(), step), count * self.op.size());
         let from = self.input.ptr().wrapping_add(at);
@@ -101,8 +108,9 @@ async fn relay<C: Combine>(writer: &Writer<'_, '_, C>, roles: Roles) -> Result<(
     let mut result = ForSlot::new();
     for step in 0..pieces.steps {
         writer.free(roles.root, step).await?;
+        turn.note_operand(step, writer.bytes());
         for member in (half..members).filter(|&m| m != me) {
-            turn.wrote(member, step + 1).await?;
+            wrote_alike(turn, member, step + 1, writer.bytes()).await?;
         }
         let (at, count) = pieces.get(step);
         let own = input.ptr().wrapping_add(at);
@@ -135,7 +143,7 @@ async fn receive<C: Combine>(writer: &Writer<'_, '_, C>, roles: Roles, output: S
             put += 1;
         }
         for member in (0..half).chain([relay]).filter(|&m| m != me) {
-            turn.wrote(member, step + 1).await?;
+            wrote_alike(turn, member, step + 1, writer.bytes()).await?;
         }
         // Those whom the relay has waited for, too.
         turn.met();

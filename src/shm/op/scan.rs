@@ -8,7 +8,7 @@
 use super::combine::Combine;
 use super::reduce::Pieces;
 use super::short::reductions::{Prefix, Reduction};
-use super::{short, tally};
+use super::{short, tally, wrote_alike};
 use crate::endpoint::{Result, Span};
 use crate::shm::copy;
 use crate::shm::policy::{Operation, Way};
@@ -30,9 +30,11 @@ pub fn scan<C: Combine>(
 /// From member to member.
 pub(super) async fn long<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, input: Span, output: Span) -> Result<()> {
     tally::count(Operation::Scan, Way::Chain);
+    let turn = turn.saying(input.len() * op.size());
     let (me, last) = (turn.me(), turn.size() - 1);
     let pieces = Pieces::new(&turn, op, input.len())?;
     turn.set_free().await?;
+    turn.note_operand(0, input.len() * op.size());
     for step in 0..pieces.steps {
         if let Some(before) = step.checked_sub(turn.depth())
             && me < last
@@ -40,7 +42,7 @@ pub(super) async fn long<C: Combine>(turn: Turn<'_>, exclusive: bool, op: &C, in
             turn.read(me + 1, before + 1).await?;
         }
         if me > 0 {
-            turn.wrote(me - 1, step + 1).await?;
+            wrote_alike(&turn, me - 1, step + 1, input.len() * op.size()).await?;
         }
         let (at, count) = pieces.get(step);
         let bytes = count * op.size();

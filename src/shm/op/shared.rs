@@ -5,7 +5,7 @@
 //! other parts from where they were combined. So every byte crosses between caches twice, however many
 //! members there are.
 
-use super::all_wrote;
+use super::all_wrote_alike;
 use super::combine::{Combine, ForSlot};
 use super::reduce::Pieces;
 use crate::endpoint::{Result, Span};
@@ -30,6 +30,7 @@ pub(super) async fn reduce<C: Combine>(
     let receives = root.is_none_or(|root| root == me);
     for round in 0..pieces.steps {
         turn.slot_free(round).await?;
+        turn.note_operand(round, input.len() * size);
         let (at, count) = pieces.get(round);
         let parts = Chunks::new(count, members);
         let mine = parts.get(me);
@@ -41,7 +42,7 @@ pub(super) async fn reduce<C: Combine>(
             unsafe { copy::write(room.wrapping_add(part.start * size), from, part.len() * size) };
         }
         turn.publish(2 * round + 1);
-        all_wrote(&turn, 2 * round + 1).await?;
+        all_wrote_alike(&turn, 2 * round + 1, input.len() * size).await?;
         {
             let (start, bytes) = (mine.start * size, mine.len() * size);
             let operand = |m| match m == me {

@@ -17,10 +17,11 @@ pub mod rooted;
 
 use crate::endpoint::{Error, Result};
 use crate::shm::memory::Member;
+use crate::shm::op::unequal::{Taken, fits};
 use crate::shm::reach::Reach;
-use crate::shm::turn::Turn;
 use crate::shm::turn::waits::Runs;
-use std::future::poll_fn;
+use crate::shm::turn::{Travel, Turn, View};
+use std::future::{poll_fn, ready};
 use std::iter;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -50,6 +51,13 @@ pub trait Short: Sized {
         let _ = turn;
         Ok(())
     }
+
+    /// Whether all who read what the caller writes read all of it, so that its word says how long that is: as
+    /// long as the [room](Short::room) that it wants.
+    const SAYS: bool = false;
+
+    /// Whether the sources [say](Short::SAYS) that.
+    const COMPARES: bool = false;
 
     /// Copies what the caller, `me`, has for itself, as the others have something to read meanwhile.
     #[inline(always)]
@@ -86,6 +94,14 @@ pub trait Short: Sized {
         Ok(())
     }
 
+    /// Takes what a source has that says another length than [awaited](Short::awaits): whether that is all of
+    /// it. Where operands must be as long as one another, an error.
+    #[cold]
+    fn take_other<'a>(&'a self, turn: View<'a>, source: Member) -> Taken<'a> {
+        let _ = (turn, source);
+        Box::pin(ready(Err(Error::Lengths)))
+    }
+
     /// Does what takes the contents of all sources.
     ///
     /// # Safety
@@ -101,19 +117,23 @@ pub trait Short: Sized {
 }
 
 /// How far a suspended operation has come.
-struct Cursor<'t> {
-    /// The caller wants to write.
-    writes: bool,
+struct Cursor<'t, 'o> {
+    /// For how many bytes the caller has room, if it wants to write.
+    room: Option<usize>,
     /// It has done so, and what it has for itself.
     written: bool,
     /// So many sources have been read.
     read: usize,
     /// The wait for the next one, if it has begun: how long it lasts already counts.
     wait: Option<Reach<'t>>,
+    /// What a source of another length has is being taken.
+    other: Option<Taken<'o>>,
+    /// All that has come so far was no longer than the place for it.
+    whole: bool,
 }
 
 /// How [`go_on`] waits.
-trait Wait<'t> {
+trait Wait<'t, 'o> {
     /// Why it stops before it is done.
     type Stop: From<Error>;
     /// Whether it may be begun anew.
@@ -122,24 +142,36 @@ trait Wait<'t> {
     /// Waits until one word has come, which has been looked at in vain.
     fn reach(
         &mut self,
-        cursor: &mut Cursor<'t>,
+        cursor: &mut Cursor<'t, 'o>,
         begin: impl FnOnce() -> Reach<'t>,
     ) -> std::result::Result<(), Self::Stop>;
+
+    /// Takes what has another length.
+    fn take(
+        &mut self,
+        cursor: &mut Cursor<'t, 'o>,
+        begin: impl FnOnce() -> Taken<'o>,
+    ) -> std::result::Result<bool, Self::Stop>;
 }
 
 /// The caller's thread waits.
 struct Spins<R>(R);
 
-impl<'t, R: Runs> Wait<'t> for Spins<R> {
+impl<'t, 'o, R: Runs> Wait<'t, 'o> for Spins<R> {
     type Stop = Error;
     const RESUMES: bool = false;
 
     #[inline(always)]
-    fn reach(&mut self, _: &mut Cursor<'t>, begin: impl FnOnce() -> Reach<'t>) -> Result<()> {
+    fn reach(&mut self, _: &mut Cursor<'t, 'o>, begin: impl FnOnce() -> Reach<'t>) -> Result<()> {
         match begin().late() {
             None => Ok(()),
             Some(late) => self.0.reach(late),
         }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, _: &mut Cursor<'t, 'o>, begin: impl FnOnce() -> Taken<'o>) -> Result<bool> {
+        self.0.run(begin)
     }
 }
 
@@ -158,11 +190,15 @@ impl From<Error> for Stop {
     }
 }
 
-impl<'t> Wait<'t> for Polls<'_, '_> {
+impl<'t, 'o> Wait<'t, 'o> for Polls<'_, '_> {
     type Stop = Stop;
     const RESUMES: bool = true;
 
-    fn reach(&mut self, cursor: &mut Cursor<'t>, begin: impl FnOnce() -> Reach<'t>) -> std::result::Result<(), Stop> {
+    fn reach(
+        &mut self,
+        cursor: &mut Cursor<'t, 'o>,
+        begin: impl FnOnce() -> Reach<'t>,
+    ) -> std::result::Result<(), Stop> {
         let Some(mut wait) = cursor.wait.take().or_else(|| begin().late()) else { return Ok(()) };
         match Pin::new(&mut wait).poll(self.0) {
             Poll::Ready(seen) => Ok(seen.map(drop)?),
@@ -172,21 +208,41 @@ impl<'t> Wait<'t> for Polls<'_, '_> {
             }
         }
     }
+
+    fn take(
+        &mut self,
+        cursor: &mut Cursor<'t, 'o>,
+        begin: impl FnOnce() -> Taken<'o>,
+    ) -> std::result::Result<bool, Stop> {
+        let mut other = cursor.other.take().unwrap_or_else(begin);
+        match other.as_mut().poll(self.0) {
+            Poll::Ready(whole) => Ok(whole?),
+            Poll::Pending => {
+                cursor.other = Some(other);
+                Err(Stop::Pending)
+            }
+        }
+    }
 }
 
 /// Goes on with an operation that fits, whose room is free if it wants any, until it is done or would have to
 /// wait. The step that is still to be published when it ends, if one is.
 #[inline(always)]
-fn go_on<'t, O: Short, W: Wait<'t>>(
+fn go_on<'t: 'o, 'o, O: Short, W: Wait<'t, 'o>>(
     turn: &Turn<'t>,
-    operation: &O,
-    cursor: &mut Cursor<'t>,
+    operation: &'o O,
+    cursor: &mut Cursor<'t, 'o>,
     wait: &mut W,
 ) -> std::result::Result<Option<u32>, W::Stop> {
     if !cursor.written {
-        if cursor.writes {
+        if cursor.room.is_some() {
             // SAFETY: the room is free.
             unsafe { operation.write(turn) }?;
+            if O::SAYS
+                && let Some(len) = cursor.room
+            {
+                turn.note_length(len, Travel::AtOnce);
+            }
             if O::WRITES_OR_READS {
                 return Ok(Some(1));
             }
@@ -208,8 +264,13 @@ fn go_on<'t, O: Short, W: Wait<'t>>(
                 if O::FROM_ROOT { reach.from_root() } else { reach }
             })?;
         }
-        // SAFETY: published.
-        unsafe { operation.read(turn, source) }?;
+        if O::COMPARES && turn.differs(source, len) {
+            let view = **turn;
+            cursor.whole &= wait.take(cursor, || operation.take_other(view, source))?;
+        } else {
+            // SAFETY: published, and as long as awaited.
+            unsafe { operation.read(turn, source) }?;
+        }
         cursor.read = read;
     }
     if read + 1 == turn.size() {
@@ -241,14 +302,18 @@ fn finish<O: Short>(turn: Turn<'_>, operation: &O, left: Option<u32>) -> Result<
 #[inline(always)]
 pub fn now<O: Short>(turn: Turn<'_>, runs: impl Runs, operation: &O) -> Result<()> {
     let room = operation.room(&turn);
+    let turn = match room {
+        Some(len) if O::SAYS => turn.saying(len),
+        _ => turn,
+    };
     if let Some(len) = room
         && let Some(wait) = turn.room_taken(len)
     {
         runs.run(move || wait)?;
     }
-    let mut cursor = Cursor { writes: room.is_some(), written: false, read: 0, wait: None };
+    let mut cursor = Cursor { room, written: false, read: 0, wait: None, other: None, whole: true };
     let left = go_on(&turn, operation, &mut cursor, &mut Spins(runs))?;
-    finish(turn, operation, left)
+    finish(turn, operation, left).and(fits(cursor.whole))
 }
 
 /// An operation, short or not, suspended where it would wait.
@@ -260,99 +325,24 @@ pub async fn run<O: Short>(turn: Turn<'_>, operation: O) -> Result<()> {
 /// The same of one that fits.
 pub(super) async fn suspended<O: Short>(turn: Turn<'_>, operation: O) -> Result<()> {
     let room = operation.room(&turn);
+    let turn = match room {
+        Some(len) if O::SAYS => turn.saying(len),
+        _ => turn,
+    };
     if let Some(len) = room
         && let Some(wait) = turn.room_taken(len)
     {
         wait.await?;
     }
-    let mut cursor = Cursor { writes: room.is_some(), written: false, read: 0, wait: None };
+    let mut cursor = Cursor { room, written: false, read: 0, wait: None, other: None, whole: true };
     let left = poll_fn(|context| match go_on(&turn, &operation, &mut cursor, &mut Polls(context)) {
         Err(Stop::Pending) => Poll::Pending,
         Err(Stop::Failed(error)) => Poll::Ready(Err(error)),
         Ok(left) => Poll::Ready(Ok(left)),
     })
     .await?;
-    finish(turn, &operation, left)
+    finish(turn, &operation, left).and(fits(cursor.whole))
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::rooted::Barrier;
-    use super::*;
-    use crate::shm::heap::Heap;
-    use crate::shm::team::{Config, Team};
-    use std::cell::RefCell;
-    use std::pin::pin;
-    use std::task::Waker;
-
-    /// An exchange of nothing that writes down what it does.
-    struct Noted<'n>(&'n RefCell<String>);
-
-    impl Noted<'_> {
-        fn note(&self, what: impl std::fmt::Display) -> Result<()> {
-            *self.0.borrow_mut() += &what.to_string();
-            Ok(())
-        }
-    }
-
-    impl Short for Noted<'_> {
-        fn fits(&self, _: &Turn<'_>) -> bool {
-            true
-        }
-        fn room(&self, _: &Turn<'_>) -> Option<usize> {
-            Some(0)
-        }
-        unsafe fn write(&self, _: &Turn<'_>) -> Result<()> {
-            self.note('w')
-        }
-        fn keep(&self, _: Member) -> Result<()> {
-            self.note('k')
-        }
-        fn sources(&self, turn: &Turn<'_>) -> impl Iterator<Item = Member> {
-            turn.others()
-        }
-        fn awaits(&self, turn: &Turn<'_>, source: Member) -> Option<(usize, *const u8)> {
-            Some((0, turn.payload(source)))
-        }
-        unsafe fn read(&self, _: &Turn<'_>, source: Member) -> Result<()> {
-            self.note(source)
-        }
-        unsafe fn end(&self, _: &Turn<'_>) -> Result<()> {
-            self.note('e')
-        }
-        async fn long(self, turn: Turn<'_>) -> Result<()> {
-            suspended(turn, self).await
-        }
-    }
-
-    #[test]
-    fn what_is_suspended_goes_on_where_it_was() {
-        let context = &mut Context::from_waker(Waker::noop());
-        let heap = Heap::new(3, usize::MAX, true);
-        let teams = [0, 1, 2].map(|me| Team::new(heap.member(me), Config::default()));
-        let mut opening: Vec<_> = teams.iter().map(|team| Box::pin(team.open(0, 0, false))).collect();
-        let mut turns = [None, None, None];
-        while turns.iter().any(Option::is_none) {
-            for (open, turn) in opening.iter_mut().zip(&mut turns).filter(|(_, turn)| turn.is_none()) {
-                if let Poll::Ready(opened) = open.as_mut().poll(context) {
-                    *turn = opened.unwrap();
-                }
-            }
-        }
-        let mut turn = |me: usize| turns[me].take().expect("it is open");
-        let log = RefCell::default();
-        let mut noted = pin!(run(turn(0), Noted(&log)));
-        let mut others = [1, 2].map(|me| Box::pin(run(turn(me), Barrier)));
-        // The first one to come waits for the other one, the second one for nobody.
-        assert!(others[0].as_mut().poll(context).is_pending());
-        assert_eq!(*log.borrow(), "");
-        for (comes, so_far) in [(false, "wk1"), (false, "wk1"), (true, "wk12e")] {
-            if comes {
-                assert!(others[1].as_mut().poll(context).is_ready());
-            }
-            assert_eq!(noted.as_mut().poll(context).is_ready(), comes);
-            assert_eq!(*log.borrow(), so_far);
-        }
-        assert!(others[0].as_mut().poll(context).is_ready());
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@
 
 use super::combine::{Combine, fold};
 use super::reduce::Pieces;
-use super::{facts, is_within, tally};
+use super::{facts, is_within, tally, wrote_alike};
 use crate::endpoint::{Result, Span, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
@@ -114,12 +114,14 @@ impl<'p, 't> Places<'p, 't> {
 pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) -> Result<()> {
     tally::count(Operation::Bcast, Way::Tree);
     let (me, len, leads) = (turn.me(), data.len(), tree.leads());
+    let turn = turn.saying(len);
     let places = Places::new(&turn, len);
     let piece = if places.short { len } else { turn.fragment() };
     let steps = if places.short { 1 } else { turn.steps(len.div_ceil(piece))? };
     let bypass = turn.bypasses(turn.size() - 1, len);
     if leads {
         places.free().await?;
+        turn.note_operand(0, len);
     }
     for step in 0..steps {
         if let Some(before) = step.checked_sub(turn.depth()) {
@@ -135,7 +137,7 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
             turn.publish(step + 1);
             continue;
         };
-        turn.wrote(parent, step + 1).await?;
+        wrote_alike(&turn, parent, step + 1, len).await?;
         let from = places.at(parent, step);
         if leads {
             let to = places.at(me, step);
@@ -161,11 +163,13 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
 pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span, output: Span) -> Result<()> {
     let (me, size) = (turn.me(), op.size());
     tally::count(Operation::Reduce, Way::Tree);
+    let turn = turn.saying(input.len() * size);
     let places = Places::new(&turn, input.len() * size);
     let pieces = Pieces::new(&turn, op, input.len())?;
     let steps = if places.short { 1 } else { pieces.steps };
     if tree.parent().is_some() {
         places.free().await?;
+        turn.note_operand(0, input.len() * size);
     }
     let mut aside: Vec<u128> = Vec::new();
     for step in 0..steps {
@@ -175,7 +179,7 @@ pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span
             turn.read(parent, before + 1).await?;
         }
         for child in tree.children() {
-            turn.wrote(child, step + 1).await?;
+            wrote_alike(&turn, child, step + 1, input.len() * size).await?;
         }
         let (at, count) = if places.short { (0, input.len()) } else { pieces.get(step) };
         let bytes = count * size;

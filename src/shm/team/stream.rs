@@ -30,12 +30,14 @@ pub(in crate::shm) struct Stream {
     /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
     pub controls: OnceLock<Option<Controls>>,
     pub queues: OnceLock<Option<Queues>>,
+    /// Its number.
+    pub(super) id: usize,
     /// One's own leases, by part, until all are known.
     pub(in crate::shm) own: [AtomicPtr<u8>; 2],
 }
 
 impl Stream {
-    pub(super) fn new(first_op: u32) -> Stream {
+    pub(super) fn new(first_op: u32, id: usize) -> Stream {
         Stream {
             next: AtomicU32::new(first_op),
             busy: AtomicBool::new(false),
@@ -45,6 +47,7 @@ impl Stream {
             behind: AtomicU64::new(word(first_op, 0)),
             controls: OnceLock::new(),
             queues: OnceLock::new(),
+            id,
             own: [AtomicPtr::default(), AtomicPtr::default()],
         }
     }

@@ -78,7 +78,7 @@ impl<'t> View<'t> {
     pub fn first_steps(&self) -> FirstSteps<'t> {
         let lines = self.lines();
         let words = Alike { at: lines.at + offset_of!(Line, word), ..lines };
-        FirstSteps { words, target: line_word(self.op, 1, 0) }
+        FirstSteps { words, target: line_word(self.op, 1) }
     }
 
     /// The small slots, which lie in queues.

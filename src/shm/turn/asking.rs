@@ -223,7 +223,7 @@ impl View<'_> {
 
     /// Whom a word is for, if it asks or answers: a `read` word, or that of a line.
     fn whom(&self, now: u64) -> Option<usize> {
-        let is_now = reached(now, line_word(self.op, ASKING, 0)) && !self.is_over(now);
+        let is_now = reached(now, line_word(self.op, ASKING)) && !self.is_over(now);
         is_now.then(|| (step(now) - ASKING) as usize % (self.size() + 1))
     }
 

@@ -52,8 +52,14 @@ impl Team {
             stream.controls.get_or_init(|| controls);
         }
         if queue && stream.queues.get().is_none() && matches!(stream.controls.get(), Some(Some(_))) {
-            let found = self.agree(id, Part::Queue, self.queue_bytes()).await?;
-            stream.queues.get_or_init(|| found);
+            match self.agree(id, Part::Queue, self.queue_bytes()).await {
+                // A member needs none in this operation: its data are shorter. Later ones may find out more.
+                Err(Error::Lengths) => return Ok(self.turn(slot, lane, false)),
+                found => {
+                    let found = found?;
+                    stream.queues.get_or_init(|| found);
+                }
+            }
         }
         let turn = self.turn(slot, lane, queue);
         // Another operation may have failed while this one waited.
@@ -90,7 +96,8 @@ impl Team {
         let mut refused = false;
         for member in 0..self.size() {
             // SYNC(directory): acquires what the owner has prepared.
-            let seen = Reach::new(self, entry(member), REFUSED, member, id / LANES == BLOCKING).await?;
+            let reach = Reach::new(self, entry(member), REFUSED, member, id / LANES == BLOCKING);
+            let seen = if part == Part::Queue { reach.of(stream) } else { reach }.await?;
             refused |= seen == REFUSED;
             all.push((member, seen));
         }

@@ -126,7 +126,7 @@ impl View<'_> {
     fn has_begun(&self, member: Member) -> bool {
         let [wrote, read] =
             [&self.line(member).word, &self.control(member).read.word].map(|word| word.load(Ordering::Relaxed));
-        reached(wrote, line_word(self.op, 1, 0)) || reached(read, word(self.op, 0))
+        reached(wrote, line_word(self.op, 1)) || reached(read, word(self.op, 0))
     }
 }
 

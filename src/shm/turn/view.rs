@@ -4,7 +4,8 @@
 use super::slots::PREFETCHED;
 use crate::endpoint::{Error, Result};
 use crate::shm::layout::{
-    ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, is_old, is_round, line_of, line_word, reached, word,
+    ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, UNSAID, is_old, is_round, line_of, line_word, reached,
+    telling_word, word,
 };
 use crate::shm::memory::Member;
 use crate::shm::policy::Way;
@@ -31,6 +32,8 @@ pub struct View<'t> {
     /// as it knows beforehand.
     pub(super) still: bool,
     pub(super) named: Option<Way>,
+    /// What the caller's words [say](super::lengths) of the length of its data.
+    pub(super) said: u8,
 }
 
 impl<'t> View<'t> {
@@ -56,6 +59,7 @@ impl<'t> View<'t> {
             blocking: false,
             still: false,
             named: None,
+            said: UNSAID,
         }
     }
 
@@ -180,7 +184,7 @@ impl<'t> View<'t> {
     /// The word with which the caller publishes the steps before `step`.
     #[inline(always)]
     fn word_of(&self, step: u32) -> u64 {
-        line_word(self.op, step, self.stream.set.load(Ordering::Relaxed))
+        telling_word(self.op, step, self.said, self.stream.set.load(Ordering::Relaxed))
     }
 
     /// What the word of the caller's line was before this operation, at most.
@@ -204,7 +208,8 @@ impl<'t> View<'t> {
     /// Waits until a member has published the steps before `step`.
     #[inline(always)]
     pub fn wrote(&self, member: Member, step: u32) -> Reach<'t> {
-        let reach = Reach::new(self.team, &self.line(member).word, line_word(self.op, step, 0), member, self.blocking);
+        let reach = Reach::new(self.team, &self.line(member).word, line_word(self.op, step), member, self.blocking);
+        let reach = reach.of(self.stream);
         if step > 1 && !self.blocking { reach.soon() } else { reach }
     }
 

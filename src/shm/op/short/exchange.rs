@@ -7,10 +7,11 @@ use crate::shm::memory::Member;
 use crate::shm::op::alltoall::places;
 use crate::shm::op::block::{Block, all_lengths, longest, transfer};
 use crate::shm::op::peers::Peers;
+use crate::shm::op::unequal::{Of, Taken, take_block};
 use crate::shm::op::{allgather, alltoall, is_short_gathered};
 use crate::shm::policy::Operation;
 use crate::shm::thresholds::Reads;
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Turn, View};
 
 /// Allgather: everybody writes its block, and reads the others'.
 pub struct Allgather<S, B, P> {
@@ -36,6 +37,9 @@ impl<S: Stream, B: Blocks, P: Peers> Allgather<S, B, P> {
 }
 
 impl<S: Stream, B: Blocks, P: Peers> Short for Allgather<S, B, P> {
+    const SAYS: bool = true;
+    const COMPARES: bool = true;
+
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
         let is_short = |len| is_short_gathered(turn, Operation::Allgather, len, self.zero_copy);
@@ -84,6 +88,10 @@ impl<S: Stream, B: Blocks, P: Peers> Short for Allgather<S, B, P> {
         let bypass = allgather::bypasses(turn, len);
         // SAFETY: published, and it holds so much.
         unsafe { copy::unpack(&Block::new(&self.all, source), 0, len, turn.room(source, len), bypass) }
+    }
+
+    fn take_other<'a>(&'a self, turn: View<'a>, source: Member) -> Taken<'a> {
+        take_block(turn, source, &self.all, Of::Allgather)
     }
 
     async fn long(self, turn: Turn<'_>) -> Result<()> {

@@ -76,6 +76,8 @@ impl<C: Combine, R: Role<C>> Reduction<C, R> {
 
 impl<C: Combine, R: Role<C>> Short for Reduction<C, R> {
     const WRITES_OR_READS: bool = R::GIVES;
+    const SAYS: bool = true;
+    const COMPARES: bool = true;
 
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {

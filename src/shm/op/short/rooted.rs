@@ -5,9 +5,10 @@ use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::op::block::{Block, all_lengths, longest, transfer};
+use crate::shm::op::unequal::{Of, Taken, take, take_block};
 use crate::shm::op::{bcast, gather, is_short, is_short_gathered, scatter};
 use crate::shm::policy::Operation;
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Turn, View};
 use std::iter;
 
 /// Barrier: everybody publishes nothing, and waits for everybody: a cache line from each of the others, all
@@ -55,6 +56,8 @@ pub struct Bcast<S> {
 impl<S: Stream> Short for Bcast<S> {
     const FROM_ROOT: bool = true;
     const WRITES_OR_READS: bool = true;
+    const SAYS: bool = true;
+    const COMPARES: bool = true;
 
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
@@ -91,6 +94,10 @@ impl<S: Stream> Short for Bcast<S> {
         unsafe { copy::unpack(&self.data, 0, len, turn.room(root, len), false) }
     }
 
+    fn take_other<'a>(&'a self, turn: View<'a>, root: Member) -> Taken<'a> {
+        take(turn, root, &self.data, Of::Bcast)
+    }
+
     async fn long(self, turn: Turn<'_>) -> Result<()> {
         bcast::long(turn, self.root, &self.data, self.zero_copy, self.divide).await
     }
@@ -108,6 +115,7 @@ pub struct Give<S> {
 
 impl<S: Stream> Short for Give<S> {
     const WRITES_OR_READS: bool = true;
+    const SAYS: bool = true;
 
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
@@ -142,6 +150,8 @@ pub struct Collect<S, B> {
 }
 
 impl<S: Stream, B: Blocks> Short for Collect<S, B> {
+    const COMPARES: bool = true;
+
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
         let is_short = |len| is_short_gathered(turn, Operation::Gather, len, self.zero_copy);
@@ -169,6 +179,10 @@ impl<S: Stream, B: Blocks> Short for Collect<S, B> {
         let len = self.all.len(source);
         // SAFETY: published, and it holds so much.
         unsafe { copy::unpack(&Block::new(&self.all, source), 0, len, turn.room(source, len), false) }
+    }
+
+    fn take_other<'a>(&'a self, turn: View<'a>, source: Member) -> Taken<'a> {
+        take_block(turn, source, &self.all, Of::Gather)
     }
 
     async fn long(self, turn: Turn<'_>) -> Result<()> {
