@@ -39,8 +39,8 @@ rotating not awaited    | src/shm/turn/slots.rs  | what_is_short_and_rotates_lie
 rotating goes before    | src/shm/turn/slots.rs  | what_is_short_and_rotates_waits_for_a_set_that_was_gone_on_in | s/if wants_set \&\& config.rotates {/if wants_set \&\& config.rotates \&\& len > config.short {/
 exchange goes before    | src/shm/op/block.rs    | a_set_holds_another_short_exchange_only_when_all_have_read_it | s/_ => longest,/_ => SHORTEST,/
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/=> SHORTEST,/=> LINE,/
-piece not awaited       | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/read(reader, before + 1)/read(reader, before)/
-relay overwrites        | src/shm/op/relayed.rs  | a_relay_combines_half                           | s/writer.free(roles.root, step).await?;//
+piece not awaited       | src/shm/op/pipeline.rs | a_relay_combines_half                           | s/read(reader, before + 1)/read(reader, before)/
+relay overwrites        | src/shm/op/pipeline.rs | a_relay_combines_half                           | s/run.free(step).await?;//
 relaxed glance          | src/shm/turn/alike.rs  | two_exchange_lines                              | s/reached(word.load(Ordering::Acquire), self.target)/reached(word.load(Ordering::Relaxed), self.target)/
 short not awaited       | src/shm/op/short.rs    | a_set_holds_another_short_exchange_only_when_all_have_read_it | s/|| !first.has(source)/\&\& !first.has(source)/
 exchange not awaited    | src/shm/op/alltoall/places.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/false => want_set(.*$/false => 0,/

@@ -88,7 +88,7 @@ pub struct Config {
     /// Fragments of a queue, over all sets.
     pub fragments: usize,
     /// Reductions share the work from so many bytes on; those to a root only among more than two members, and
-    /// not where processes take turns on the cores (src/shm/op/relayed.rs).
+    /// not where processes take turns on the cores (src/shm/op/reduce.rs).
     pub shared_work_min: usize,
     /// Where all members together copy so many bytes out of the queues in a broadcast, gather, scatter or
     /// allgather, or three quarters of it in an alltoall, these copies bypass the cache. Not so what is

@@ -321,7 +321,11 @@ async fn scan(turn: Turn<'_>, waits: impl Waits, id: usize, common: &mut Rng, ow
     let from = elements(&mut input, op.size);
     let in_place = own.chance(128);
     let to = if in_place { from } else { elements(&mut output, op.size) };
-    let late = late(&turn, Affine { size: op.size }, from, to, own);
+    let late = match exclusive && me + 1 == turn.size() {
+        // Nobody asks for it.
+        true => Late::new(Affine { size: op.size }, from, to, 1000, true),
+        false => late(&turn, Affine { size: op.size }, from, to, own),
+    };
     let operation = reduction(Prefix { exclusive }, &late, from, to);
     waits.does(turn, operation).await.unwrap();
     let result = if in_place { &input } else { &output };

@@ -11,7 +11,7 @@
 
 use super::combine::{Combine, fold};
 use super::lent::{Lent, copy_part, is_read};
-use super::reduce::Pieces;
+use super::pipeline::Pieces;
 use super::{all_wrote, all_wrote_alike, fetch_bytes, get, put};
 use crate::endpoint::{Error, Result, Span};
 use crate::pattern::chunks::Chunks;

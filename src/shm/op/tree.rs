@@ -5,8 +5,8 @@
 //! children's only. For what is bound by latency: long data go without a tree, which copies them once more at
 //! each level ([`suits_bcast`], [`suits_reduction`]).
 
-use super::combine::{Combine, fold};
-use super::reduce::Pieces;
+use super::combine::Combine;
+use super::pipeline::{self, Cut, Pieces, Plan, To};
 use super::{facts, is_within, tally, wrote_alike};
 use crate::endpoint::{Result, Span, Stream};
 use crate::shm::copy;
@@ -160,62 +160,20 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
 
 /// Combines `input` of all members in `output` of the tree's root, which may be its input: in each group in
 /// the order of the members, which is that of all members where groups are of consecutive ones.
-pub async fn reduce<C: Combine>(turn: Turn<'_>, tree: &Tree, op: &C, input: Span, output: Span) -> Result<()> {
-    let (me, size) = (turn.me(), op.size());
+pub async fn reduce(turn: Turn<'_>, tree: &Tree, op: &dyn Combine, input: Span, output: Span) -> Result<()> {
     tally::count(Operation::Reduce, Way::Tree);
-    let turn = turn.saying(input.len() * size);
-    let places = Places::new(&turn, input.len() * size);
-    let pieces = Pieces::new(&turn, op, input.len())?;
-    let steps = if places.short { 1 } else { pieces.steps };
-    if tree.parent().is_some() {
-        places.free().await?;
-        turn.note_operand(0, input.len() * size);
+    let count = input.len();
+    let mut plan = Plan::new(match Places::new(&turn, count * op.size()).short {
+        true => Cut::Room(count),
+        false => Cut::Whole(Pieces::new(&turn, op, count)?),
+    });
+    plan.readers = tree.parent().into_iter().collect();
+    let groups = tree.led().iter().map(|rung| rung.members.clone()).collect();
+    match tree.leads() {
+        true => plan.combines = Some((groups, if tree.parent().is_some() { To::Slot } else { To::Output })),
+        false => plan.writes = Some(0),
     }
-    let mut aside: Vec<u128> = Vec::new();
-    for step in 0..steps {
-        if let Some(parent) = tree.parent()
-            && let Some(before) = step.checked_sub(turn.depth())
-        {
-            turn.read(parent, before + 1).await?;
-        }
-        for child in tree.children() {
-            wrote_alike(&turn, child, step + 1, input.len() * size).await?;
-        }
-        let (at, count) = if places.short { (0, input.len()) } else { pieces.get(step) };
-        let bytes = count * size;
-        let out = match tree.parent() {
-            Some(_) => places.at(me, step),
-            None => output.ptr().wrapping_add(at),
-        };
-        let mut value = input.ptr().wrapping_add(at).cast_const();
-        op.needs(value, bytes)?;
-        for rung in tree.led() {
-            if std::ptr::eq(value, out) {
-                aside.resize(bytes.div_ceil(16), 0);
-                // SAFETY: it holds so much; the value is the caller's.
-                unsafe { copy::bytes(value, aside.as_mut_ptr().cast::<u8>(), bytes) };
-                value = aside.as_ptr().cast();
-            }
-            let operand = |i: usize| if i == rung.me { value } else { places.at(rung.members[i], step).cast_const() };
-            // SAFETY: all children have published; the output is no operand, and the caller's place free.
-            unsafe { fold(op, rung.members.len(), count, operand, out) };
-            value = out;
-        }
-        if tree.parent().is_some() {
-            if !tree.leads() {
-                // SAFETY: the place is free, and holds a piece.
-                unsafe { copy::write(out, value, bytes) };
-            }
-            turn.publish(step + 1);
-        } else {
-            op.made(out, bytes);
-        }
-        if tree.leads() && step + turn.depth() < steps {
-            turn.acknowledge(step + 1);
-        }
-    }
-    turn.finish();
-    Ok(())
+    pipeline::run(turn, plan, op, input, output).await
 }
 
 /// Returns when all members have called it.

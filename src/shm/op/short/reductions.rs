@@ -6,7 +6,7 @@ use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::op::allreduce::{self, other_ways};
 use crate::shm::op::combine::{Combine, fold};
-use crate::shm::op::reduce::{self, must_set_aside_among, shares_work};
+use crate::shm::op::reduce::{self, must_set_aside, shares_work};
 use crate::shm::op::{is_short, reduce_scatter, scan};
 use crate::shm::policy::Operation;
 use crate::shm::policy::choose::PASSED_ON;
@@ -69,7 +69,7 @@ impl<C: Combine, R: Role<C>> Reduction<C, R> {
     #[inline(always)]
     fn aside(&self, turn: &Turn<'_>, part: &Range<usize>) -> bool {
         let (input, output) = (self.input, self.output);
-        must_set_aside_among(self.role.operands(turn), turn.me(), input, output)
+        must_set_aside(self.role.operands(turn), turn.me(), input, output)
             || part.len() < input.len() && input.ptr() == output.ptr()
     }
 }
