@@ -197,7 +197,7 @@ mod tests {
     /// A team of two whose member 0 waits in vain, so far, for a word of the other one to come to `target`.
     fn waiting(heap: &Heap, config: Config, word: &SharedU64, target: u64) -> Team {
         let team = Team::new(heap.member(0), config);
-        team.note(1, word, target, (true, true));
+        team.note(1, word, target, true);
         team
     }
 
@@ -225,21 +225,6 @@ mod tests {
             assert!(!late.gives_way(&mut Patience::default(), || {}));
             assert!(pin!(late).poll(&mut Context::from_waker(Waker::noop())).is_pending());
             assert!(team.waits_for_one_word(), "{waits:?}");
-        }
-    }
-
-    #[test]
-    fn who_waits_for_another_core_keeps_its_own_a_little_longer() {
-        for (there, expected) in [(2, ""), (1, "y"), (0, "y")] {
-            let heap = Heap::new(2, usize::MAX, true);
-            let config = Config { waiting: CROWDED, ..Config::default() };
-            // All wait for that one: so the word may lie anywhere. It has come since it was looked at.
-            let (word, record) = (SharedU64::new(5), Record::default());
-            let teams = [waiting(&heap, config, &word, 5), Team::new(heap.member(1), config)];
-            teams[0].tell(1);
-            teams[1].tell(there);
-            assert!(teams[0].gives_way(&mut Patience::default(), || record.note('y')));
-            assert_eq!(*record.letters.borrow(), expected, "core {there}");
         }
     }
 

@@ -117,10 +117,7 @@ pub struct Control {
     pub asleep: SharedU64,
     /// Not 0 when an operation of the member has failed.
     pub failed: SharedU64,
-    /// The core that the member was on when it last began a short blocking call, by its number plus one; 0:
-    /// not known. A hint.
-    pub core: SharedU64,
-    _line: [u64; 5],
+    _line: [u64; 6],
     /// For both parts of each stream: [`NOT_YET`], [`REFUSED`], or the page of the lease plus [`PAGES`].
     pub directory: [[SharedU64; 2]; STREAMS],
     /// The control of stream 0.

@@ -47,8 +47,6 @@ pub struct Reach<'t> {
     /// It has been looked already, in vain.
     looked: bool,
     blocking: bool,
-    /// All wait for this member, and nobody for the caller.
-    from_root: bool,
     /// The failure of a third member does not matter.
     alone: bool,
     /// The word belongs to the caller's operation on that stream.
@@ -73,7 +71,6 @@ impl<'t> Reach<'t> {
             vain: Vain::NONE,
             looked: false,
             blocking,
-            from_root: false,
             alone: false,
             of: None,
         }
@@ -108,17 +105,11 @@ impl<'t> Reach<'t> {
         Reach { alone: true, ..self }
     }
 
-    /// All wait for this member, and nobody for the caller.
-    #[inline(always)]
-    pub fn from_root(self) -> Reach<'t> {
-        Reach { from_root: true, ..self }
-    }
-
     /// For a caller that blocks, and has looked in vain: [gives way](Team::gives_way) for a while. Whether
     /// the word has come.
     #[inline(always)]
     pub fn gives_way(&self, patience: &mut Patience, yield_now: impl FnMut()) -> bool {
-        self.team.note(self.member, self.word, self.target, (true, self.from_root));
+        self.team.note(self.member, self.word, self.target, true);
         let has_come = self.team.gives_way(patience, yield_now);
         // Who goes on with this wait notes it again: it is one, not two.
         self.team.forget_awaited();
@@ -180,7 +171,7 @@ impl<'t> Reach<'t> {
         let slowly = self.vain.more();
         let polls = self.vain.polls();
         if self.blocking {
-            self.team.note(self.member, self.word, self.target, (polls == Some(1), self.from_root));
+            self.team.note(self.member, self.word, self.target, polls == Some(1));
         } else if polls == Some(1) && self.looks == 1 {
             // Here and not in `look`, which is a part of operations: a Gatherv would become two functions.
             for _ in 0..looks_at_first(self.team) {

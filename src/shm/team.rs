@@ -15,7 +15,6 @@
 mod apart;
 mod at;
 mod limits;
-mod places;
 mod stream;
 mod waking;
 
@@ -28,7 +27,6 @@ use crate::shm::layout::{
 use crate::shm::memory::{Member, Memory};
 use crate::shm::policy::Access as Reading;
 use crate::shm::thresholds::ByMode;
-use crate::sync::here::Here;
 use crate::sync::shared::Ordering;
 pub(super) use at::At;
 use smallvec::SmallVec;
@@ -61,9 +59,6 @@ pub struct Team {
     /// Up to so many bytes of a blocking operation lie [still](Config::still), and are not read elsewhere.
     still: AtomicU16,
     looks: u32,
-    here: Here,
-    /// What the caller has told the others of its core.
-    core: AtomicU16,
     /// Where all members are counted that may sleep.
     sleepers: At<Sleepers>,
     /// Of all members, for the first stream.
@@ -132,8 +127,6 @@ impl Team {
             awaited: Awaited::default(),
             config,
             fragment_mask,
-            here: if config.waiting.crowded { Here::find() } else { Here::NOWHERE },
-            core: AtomicU16::new(0),
             share: share(fragment, size, 64),
             reading,
             may_sleep,

@@ -8,7 +8,6 @@ pub mod clock;
 pub mod cores;
 pub mod files;
 pub mod futex;
-pub mod here;
 #[cfg(loom)]
 pub mod model;
 pub mod pages;

@@ -237,9 +237,9 @@ pub(super) async fn receive_long(turn: Turn<'_>, root: Member, own: &dyn Stream,
 /// The root deals it in one portion.
 async fn receive_dealt(turn: Turn<'_>, root: Member, own: &dyn Stream) -> Result<()> {
     let len = own.len();
-    turn.wrote(root, 1).from_root().await?;
+    turn.wrote(root, 1).await?;
     let (at, step) = dealt::told(&turn, root, len)?;
-    turn.wrote(root, step).from_root().await?;
+    turn.wrote(root, step).await?;
     let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), turn.bypasses(turn.size() - 1, len));
     // SAFETY: published, and within the set.
     unsafe { copy::unpack(own, 0, len, from, bypass) }?;

@@ -28,9 +28,6 @@ use std::task::{Context, Poll};
 
 /// An operation as one member sees it, which is short or goes a [longer](Short::long) way.
 pub trait Short: Sized {
-    /// Whether all others wait for the one whom the caller reads from.
-    const FROM_ROOT: bool = false;
-
     /// Whether all that the caller writes and reads is short.
     fn fits(&self, turn: &Turn<'_>) -> bool;
 
@@ -260,8 +257,7 @@ fn go_on<'t: 'o, 'o, O: Short, W: Wait<'t, 'o>>(
         }
         if (W::RESUMES && cursor.wait.is_some()) || !first.has(source) {
             wait.reach(cursor, || {
-                let reach = turn.wrote_at(source, from, len);
-                if O::FROM_ROOT { reach.from_root() } else { reach }
+                turn.wrote_at(source, from, len)
             })?;
         }
         if O::COMPARES && turn.differs(source, len) {

@@ -32,19 +32,16 @@ pub(super) struct Awaited {
     count: AtomicU32,
     /// It is another wait than that of the pause before.
     begins: AtomicBool,
-    /// All wait for this member, and nobody for the caller.
-    from_root: AtomicBool,
 }
 
 impl Team {
     /// Where processes take turns on the cores, little of what a blocking operation touches is in this core's
-    /// cache: brings what every one touches, all at the same time. Tells on which core the caller is.
+    /// cache: brings what every one touches, all at the same time.
     #[inline(always)]
     pub fn bring(&self) {
         if !self.may_sleep {
             return;
         }
-        self.tell_core();
         let own = ptr::from_ref(self).cast::<u8>();
         (1..HEAD_LINES).for_each(|i| cache::bring(own.wrapping_add(i * 64)));
         cache::bring(self.sleepers.0.cast());
@@ -115,18 +112,11 @@ impl Team {
     }
 
     /// Notes that a wait of a blocking operation for a word of `member` has found nothing; `begins`: for the
-    /// first time; `from_root`: all wait for that member, and nobody for the caller.
-    pub(in crate::shm) fn note(
-        &self,
-        member: Member,
-        word: &SharedU64,
-        target: u64,
-        (begins, from_root): (bool, bool),
-    ) {
+    /// first time.
+    pub(in crate::shm) fn note(&self, member: Member, word: &SharedU64, target: u64, begins: bool) {
         self.awaited.member.store(member, Ordering::Relaxed);
         self.awaited.word.store(ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
         self.awaited.target.store(target, Ordering::Relaxed);
-        self.awaited.from_root.store(from_root, Ordering::Relaxed);
         if begins {
             self.awaited.begins.store(true, Ordering::Relaxed);
         }
@@ -147,10 +137,9 @@ impl Team {
         self.awaited.count.load(Ordering::Relaxed) == 1
     }
 
-    /// One who waits for one word, and has looked at it in vain, gives the core away, unless it pays to [look
-    /// on](Team::may_come_soon), and looks again, until the word has come: true; or until more than that is
-    /// due: progress, as after every eighth vain look, or a sleep. Until then nobody looks whether members
-    /// have failed, or whether messages are awaited.
+    /// One who waits for one word, and has looked at it in vain, gives the core away, and looks again, until
+    /// the word has come: true; or until more than that is due: progress, as after every eighth vain look, or
+    /// a sleep. Until then nobody looks whether members have failed, or whether messages are awaited.
     pub fn gives_way(&self, patience: &mut Patience, mut yield_now: impl FnMut()) -> bool {
         if self.awaited.begins.load(Ordering::Relaxed) {
             self.awaited.begins.store(false, Ordering::Relaxed);
@@ -163,7 +152,7 @@ impl Team {
         let has_come = || reached(word.load(Ordering::Acquire), target);
         let most = patience.only_yields(&self.config.waiting);
         for polls in 0..=most {
-            if polls > 0 && has_come() || polls < most && self.looks_on(word, target, has_come) {
+            if polls > 0 && has_come() {
                 patience.gave_way(polls);
                 self.forget_awaited();
                 return true;
@@ -179,21 +168,6 @@ impl Team {
     /// What has been awaited is awaited no more.
     pub(in crate::shm) fn forget_awaited(&self) {
         self.awaited.count.store(0, Ordering::Relaxed);
-    }
-
-    /// Looks on for about as long as it takes to give the core away and to get it back, where that may well
-    /// be enough: whether the word has come.
-    #[inline(always)]
-    fn looks_on(&self, word: &SharedU64, target: u64, has_come: impl Fn() -> bool) -> bool {
-        let member = self.awaited.member.load(Ordering::Relaxed);
-        self.may_come_soon(member, word, target, self.awaited.from_root.load(Ordering::Relaxed))
-            && (0..LOOKS_FOR_A_TURN).any(|_| {
-                let come = has_come();
-                if !come {
-                    std::hint::spin_loop();
-                }
-                come
-            })
     }
 
     /// Whether one who waits for one word has to make progress elsewhere before it [pauses](Team::pause).

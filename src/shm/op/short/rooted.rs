@@ -54,7 +54,6 @@ pub struct Bcast<S> {
 }
 
 impl<S: Stream> Short for Bcast<S> {
-    const FROM_ROOT: bool = true;
     const WRITES_OR_READS: bool = true;
     const SAYS: bool = true;
     const COMPARES: bool = true;
@@ -248,8 +247,6 @@ pub struct Take<S> {
 }
 
 impl<S: Stream> Short for Take<S> {
-    const FROM_ROOT: bool = true;
-
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
         scatter::rooms(turn, self.root, self.zero_copy).hold(self.own.len())
