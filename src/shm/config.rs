@@ -118,9 +118,6 @@ pub struct Config {
     /// Whether long writes to queues may go past the caches too, from a little less than
     /// [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
     pub past: bool,
-    /// Whether the root of a scatter may deal a block although others may read it in its memory: where
-    /// [queues win](crate::shm::thresholds::queues_win), and nobody has said from how many bytes on to read.
-    pub keeps: bool,
     /// Whether slots of sets go [round the whole queue](crate::shm::turn::rotation), where each member has a
     /// core: a line is written again only when those who have read it no longer have it in their own caches,
     /// and then need not be asked to give it up.
@@ -148,7 +145,6 @@ impl Default for Config {
             window: 17,
             small: 0,
             past: false,
-            keeps: false,
             rotates: false,
         }
     }

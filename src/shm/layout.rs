@@ -156,9 +156,6 @@ const ROUND: u32 = 1 << 28;
 const AGE: u32 = 1 << 30;
 /// Steps of an operation, at most: they are counted in 24 bits, and some sums are beyond the last step.
 pub const STEPS: usize = 1 << 23;
-/// The step by which a member says that it [reads elsewhere](super::turn::View::leave_queues) what it still
-/// needs: beyond those of the parts of a queue that it could read.
-pub const ELSEWHERE: u32 = STEPS as u32;
 /// The first step by which a member asks another one for its data, or answers
 /// ([`ask`](super::turn::View::ask)): beyond all sums of steps.
 pub const ASKING: u32 = STEPS as u32 + (1 << 20);

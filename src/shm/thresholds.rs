@@ -15,9 +15,6 @@ use crate::shm::reading::Way;
 /// and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never
 /// bad.
 const CROWDED_SCATTER: usize = 16 << 20;
-/// In blocking operations members of a scatter [choose](super::op::dealt::may_choose) whether to read, also
-/// from so many bytes / n on: through the queue the root alone writes all blocks, with half of the cores.
-const CROWDED_CHOICE: usize = 2 << 20;
 /// See there.
 const CROWDED_ALLTOALL: usize = 4 << 20;
 /// Up to so many processes queues may [do better](queues_win) there: as many as it was measured with. Of 33
@@ -108,14 +105,12 @@ impl Thresholds {
         Thresholds { scatter: CROWDED_LEAST, alltoall: Reads::on(CROWDED_LEAST), ..Thresholds::all(usize::MAX) };
     /// The same where they take turns. There who lends its memory has to wait until the others have had their
     /// turns, and what is shorter is sooner copied twice, while it fits the caches. `queues`: they [do
-    /// better](queues_win). Then nothing is read in an alltoall, and the root of a scatter may
-    /// [keep](super::op::dealt::keeps) what is to be read.
-    pub fn crowded(members: usize, queues: bool) -> ByMode {
+    /// better](queues_win). Then nothing is read in an alltoall.
+    pub fn crowded(members: usize, queues: bool) -> Thresholds {
         let from = |bytes: usize, parts: usize| (bytes / parts).max(CROWDED_LEAST);
         let alltoall = Reads::on(if queues { usize::MAX } else { from(CROWDED_ALLTOALL, members.pow(2)) });
-        let of = |scatter| Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) };
-        let others = from(CROWDED_SCATTER, members.pow(2));
-        ByMode { blocking: of(others.min(from(CROWDED_CHOICE, members))), others: of(others) }
+        let scatter = from(CROWDED_SCATTER, members.pow(2));
+        Thresholds { scatter, alltoall, ..Thresholds::all(usize::MAX) }
     }
 
     /// The same for all operations.
@@ -150,18 +145,16 @@ mod tests {
     #[test]
     fn the_more_take_turns_the_shorter_is_what_they_read() {
         const KIB: usize = 1 << 10;
-        for (members, blocking, others, alltoall) in
-            [(2, 1024, 4096, 1024), (4, 512, 1024, 256), (8, 256, 256, 128), (16, 128, 128, 128)]
-        {
-            let of = |scatter: usize| Thresholds {
-                scatter: scatter * KIB,
-                alltoall: Reads::on(alltoall * KIB),
-                ..Thresholds::all(usize::MAX)
-            };
-            assert_eq!(Thresholds::crowded(members, false), ByMode { blocking: of(blocking), others: of(others) });
+        for (members, scatter, alltoall) in [(2, 4096, 1024), (4, 1024, 256), (8, 256, 128), (16, 128, 128)] {
+            let alltoall = Reads::on(alltoall * KIB);
+            let expected = Thresholds { scatter: scatter * KIB, alltoall, ..Thresholds::all(usize::MAX) };
+            assert_eq!(Thresholds::crowded(members, false), expected);
         }
-        assert_eq!(Thresholds::crowded(64, false), Thresholds::LENT.into());
-        let queues = [4, 8].map(|members| Thresholds::crowded(members, true).blocking);
-        assert_eq!(queues.map(|of| (of.scatter, of.alltoall.from)), [(512 * KIB, usize::MAX), (256 * KIB, usize::MAX)]);
+        assert_eq!(Thresholds::crowded(64, false), Thresholds::LENT);
+        let queues = [4, 8].map(|members| Thresholds::crowded(members, true));
+        assert_eq!(
+            queues.map(|of| (of.scatter, of.alltoall.from)),
+            [(1024 * KIB, usize::MAX), (256 * KIB, usize::MAX)]
+        );
     }
 }

@@ -356,25 +356,12 @@ fn scatter_by(team: &Team, root: usize, len: usize, limit: usize) {
 }
 
 #[test]
-fn a_member_takes_what_is_dealt_or_asks() {
+fn a_member_asks_for_what_is_not_dealt() {
     let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
     config.waiting.crowded = true;
-    // It tries to read its block if that has not come, cannot, and asks for it: the answer comes where the
-    // block was dealt.
+    // It tries to read its block, cannot, and asks for it: the answer comes where blocks are dealt.
     let needs = Needs { grain: 128, secret: true, ..needs(&config, 2, true) };
     model(needs, config, 1, |team| scatter_by(team, 0, 100, 1));
-}
-
-#[test]
-fn a_member_leaves_between_portions() {
-    let mut config = Config { short: 64, ..config(1, 1, Mode::Yield) };
-    config.waiting.crowded = true;
-    // Three portions in a ring of two, and another operation in the same set.
-    let needs = Needs { grain: 128, secret: true, ..needs(&config, 2, true) };
-    model(needs, config, 1, |team| {
-        scatter_by(team, 0, 300, 1);
-        scatter_by(team, 0, 100, 1);
-    });
 }
 
 #[test]

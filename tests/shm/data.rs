@@ -226,7 +226,6 @@ fn tiny(rng: &mut Rng) -> Config {
         divided_min: [1, 100, u32::MAX][rng.below(3)],
         bypass_min: [0, usize::MAX][rng.below(2)],
         past: rng.chance(128),
-        keeps: rng.chance(128),
         rotates: rng.chance(128),
         waiting,
         first_op: [1, 0, u32::MAX, u32::MAX - 3, u32::MAX - 12, i32::MAX as u32 - 3][rng.below(6)],

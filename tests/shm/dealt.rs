@@ -1,12 +1,10 @@
 //! Scatter where members take turns on the cores, with blocks that do not fit the root's queue.
 
 use super::data::{bytes, hash};
-use super::world::{Access, Work, World};
+use super::world::{Work, World};
 use coll_rust::shm::op::scatter;
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::{Rng, SimBlocks, SimStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of the blocks of an operation, the same on all members: none, short ones, and up to eight rings.
 fn lengths(members: usize, ring: usize, parts: &[usize]) -> Vec<usize> {
@@ -48,44 +46,4 @@ fn blocks_are_longer_than_the_ring() {
         let works = world.teams.iter().map(|team| Box::pin(several(team, ring, seed)) as Work<'_>).collect();
         world.run(seed as u64, works);
     }
-}
-
-/// One operation with blocks of so many bytes, all of which may be read.
-async fn readable(team: &Team, len: usize, seed: usize) {
-    let blocks: Vec<_> = (0..team.size()).map(|member| bytes(&[seed, member], len)).collect();
-    let own = SimStream::direct(&vec![0; len]);
-    let turn = team.open(0, 0, true).await.unwrap().unwrap();
-    if team.me() == 0 {
-        scatter::send(turn, &SimBlocks::run(&blocks), Some(&own), 1).await.unwrap();
-    } else {
-        scatter::receive(turn, 0, &own, 1).await.unwrap();
-    }
-    assert_eq!(own.contents(), blocks[team.me()], "member {}", team.me());
-}
-
-#[test]
-fn members_take_what_is_there_first() {
-    // Members that read all of their block, or what follows its first portions; and bytes that were read.
-    let [whole, rest, read] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
-    let mut bytes = 0;
-    for seed in 0..if cfg!(miri) { 8 } else { 100 } {
-        let mut config = Config { fragment: 64, fragments: 2, sets: 1, short: 128, ..Config::default() };
-        config.waiting.crowded = true;
-        let members = 2 + seed % 3;
-        // The set holds two fragments of 128 bytes for each member: a ring and a half.
-        let len = 384 * members;
-        bytes += len * (members - 1);
-        let (all, some, sum) = (whole.clone(), rest.clone(), read.clone());
-        let world = World::watched(members, config, move |access| {
-            if let Access::Fetch(_, bytes) = access {
-                if bytes == len { &all } else { &some }.fetch_add(1, Ordering::Relaxed);
-                sum.fetch_add(bytes, Ordering::Relaxed);
-            }
-            Ok(())
-        });
-        let works = world.teams.iter().map(|team| Box::pin(readable(team, len, seed)) as Work<'_>).collect();
-        world.run(seed as u64, works);
-    }
-    let [whole, rest, read] = [whole, rest, read].map(|count| count.load(Ordering::Relaxed));
-    assert!(whole > 0 && rest > 0 && read < bytes, "{whole} read all, {rest} a part, {read} of {bytes} bytes");
 }

@@ -192,7 +192,7 @@ async fn make(ep: &HostEndpoint, comm: &Core, untimed: &AtomicUsize) -> Result<O
                     Way::Nothing => "shared memory: the processes cannot read each other's (each says why)",
                 });
             }
-            let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields()), (way, rotates)));
+            let team = Team::new(Box::new(group), config(shm, size, among, (cores, progress_yields()), rotates));
             if team.config().rotates {
                 copy::set_rotating();
             }

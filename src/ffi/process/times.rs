@@ -61,7 +61,7 @@ pub fn begin(team: &Team, shm: &Shm, cores: Cores, (way, times): (Way, Option<Ra
     let otherwise = match cores {
         Cores::Own => Thresholds::UNKNOWN.into(),
         Cores::Lent => Thresholds::LENT.into(),
-        Cores::Shared => Thresholds::crowded(team.size(), thresholds::queues_win(way, cores, team.size())),
+        Cores::Shared => Thresholds::crowded(team.size(), thresholds::queues_win(way, cores, team.size())).into(),
     };
     team.set_thresholds(known.map_or(otherwise, |rates| rates.thresholds(terms(team, way))));
     let measures = shm.times == Times::Measured && cores == Cores::Own;

@@ -3,25 +3,21 @@
 //!
 //! The set is a ring. The root writes the blocks one after the other, longer ones in portions of about half
 //! the ring, and waits for readers only where their portions stand in the way. (So one who does not read its
-//! long block keeps those after it waiting, unless members [choose](may_choose), and the root does not
-//! [keep](keeps) the block.) In the root's short slot each member finds where its first portion lies, and its
-//! number. Those notes, and all that is short, are published as step 1, portion i, from 0, as step i + 2. A
-//! member's progress as a reader counts its own portions. Where the ring holds all blocks at once, each in
-//! one portion, the root writes them and is through ([`send_all`]): with four members, of equal blocks and
-//! built-in sizes, that is so up to some 170 KiB, with eight up to 73 KiB.
+//! long block keeps those after it waiting.) In the root's short slot each member finds where its first
+//! portion lies, and its number. Those notes, and all that is short, are published as step 1, portion i, from
+//! 0, as step i + 2. A member's progress as a reader counts its own portions. Where the ring holds all blocks
+//! at once, each in one portion, the root writes them and is through ([`send_all`]): with four members, of
+//! equal blocks and built-in sizes, that is so up to some 170 KiB, with eight up to 73 KiB.
 
 use super::block::{Block, Rooms, Shares};
-use super::lent::get_part;
 use super::{get, put};
-use crate::endpoint::{Blocks, Result, Stream};
+use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
 use crate::shm::layout::SHARE_ALIGN;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
-use std::future::poll_fn;
 use std::ops::Range;
-use std::task::Poll;
 
 /// Bytes of a note: an address to read the block at, or 0; where the first portion lies in the ring; its
 /// number; bytes of the block.
@@ -123,8 +119,7 @@ impl Dealer {
 }
 
 /// As the root, whose line and set are free, writes the notes to all members whose blocks are not short.
-/// `address(i)`: where member i may read its block, or 0; then it is not dealt, unless members
-/// [choose](may_choose).
+/// `address(i)`: where member i is to read its block, which is not dealt then; or 0.
 pub(super) fn tell<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     rooms: &Rooms,
@@ -136,7 +131,7 @@ pub(super) fn tell<B: Blocks + ?Sized>(
     for member in turn.others().filter(|&m| !rooms.hold(all.len(m))) {
         let (note, len, address) = (note(turn, turn.me(), member), all.len(member), address(member));
         write_note(note, address, ring.place(dealer.at, ring.portion(len, 0).len()).start, dealer.count, len);
-        if address == 0 || may_choose(turn) {
+        if address == 0 {
             for k in 0..ring.portions(len) {
                 dealer.next(ring.portion(len, k).len());
             }
@@ -145,42 +140,7 @@ pub(super) fn tell<B: Blocks + ?Sized>(
     turn.steps(dealer.count + 2).map(drop)
 }
 
-/// Whether a member that may read its block takes what is there first, the same for all members. Who has a
-/// core reads at once what has not come yet of its block, and says so; the root goes on with the blocks of
-/// those who have not said so: some wait for a core, while the root has one. That both move a portion takes
-/// time, but does no harm: the member alone chooses, and the root waits for it in the end.
-pub(super) fn may_choose(turn: &Turn<'_>) -> bool {
-    is_wanted(turn) && turn.is_crowded()
-}
-
-/// Whether the root had better deal a block of so many bytes that its member may read, as copies go now:
-/// while what is written goes past the caches, and where it does so in any case, for then the queue took less
-/// (512 KiB to 2 MiB among four and eight, 0.42 to 0.99 of reading).
-pub(super) fn keeps(turn: &Turn<'_>) -> impl Fn(usize) -> bool + Copy {
-    let may = may_choose(turn) && turn.team().config().keeps;
-    // Asked once, for all blocks: it changes.
-    let past = may && copy::goes_past(usize::MAX);
-    move |len| past || (may && writes_past(turn, len))
-}
-
-/// Whether the blocks, if all are as long as this one, are so long that they go past the caches in any case.
-/// As all wait for the one who writes, half as many bytes will do.
-fn writes_past(turn: &Turn<'_>, len: usize) -> bool {
-    turn.writes_past(len.saturating_mul(2 * (turn.size() - 1)))
-}
-
-/// Gives others the core once, as far as the system likes.
-pub(super) async fn give_way() {
-    let mut gave = false;
-    poll_fn(|_| match std::mem::replace(&mut gave, true) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
-    })
-    .await
-}
-
-/// As the root, gives every member its block, if it is neither short nor `away`, portion by portion, until
-/// the member [reads the rest where it lies](crate::shm::turn::View::leave_queues).
+/// As the root, gives every member its block, if it is neither short nor `away`, portion by portion.
 pub(super) async fn send<B: Blocks + ?Sized>(
     turn: &Turn<'_>,
     rooms: &Rooms,
@@ -192,13 +152,11 @@ pub(super) async fn send<B: Blocks + ?Sized>(
     let mut given: Vec<Given> = Vec::new();
     for member in turn.others().filter(|&m| !rooms.hold(all.len(m)) && !away(m)) {
         let (block, len) = (Block::new(all, member), all.len(member));
-        let past = writes_past(turn, len);
+        // As if all blocks were as long as this one. All wait for the one who writes: half as many will do.
+        let past = turn.writes_past(len.saturating_mul(2 * (turn.size() - 1)));
         for k in 0..ring.portions(len) {
             let part = ring.portion(len, k);
             let place = dealer.next(part.len());
-            if turn.has_left(member) {
-                continue;
-            }
             while let Some(i) = given.iter().position(|g| g.place.start < place.end && place.start < g.place.end) {
                 let before = given.swap_remove(i);
                 turn.read(before.reader, before.read).await?;
@@ -270,57 +228,33 @@ pub(super) fn send_all<B: Blocks + ?Sized>(turn: Turn<'_>, rooms: Rooms, all: &B
     Ok(())
 }
 
-/// Where in the ring a block of `len` bytes lies that comes in one portion, and the step with which it is
-/// published: told with step 1.
-#[inline(always)]
-pub(super) fn told(turn: &Turn<'_>, root: Member, len: usize) -> Result<(usize, u32)> {
-    let note = note(turn, root, turn.me());
-    let (at, count) = (get(note.wrapping_add(8)) as usize, get(note.wrapping_add(16)) as usize);
-    // Where the program is wrong, and the block short on the other side, these are anything.
-    Ok((at.min(Ring::of(turn).bytes - len), turn.steps(count.saturating_add(2))?))
-}
-
-/// Whether a block of `len` bytes comes in one portion.
-#[inline(always)]
-pub(super) fn is_one(turn: &Turn<'_>, len: usize) -> bool {
-    len <= Ring::of(turn).limit
-}
-
 /// The address to read the caller's block at, if there is one: told with step 1.
 pub(super) fn address(turn: &Turn<'_>, root: Member) -> u64 {
     get(note(turn, root, turn.me()))
 }
 
-/// Whether a member may [choose](may_choose) what the root has told with step 1 of its block of `len` bytes,
-/// which it may read there. Not where the root has another length, by an error of the program: then it takes
-/// what it would get, or what goes wrong, where there is no queue.
-pub(super) fn chooses(turn: &Turn<'_>, root: Member, len: usize) -> bool {
-    may_choose(turn) && get(note(turn, root, turn.me()).wrapping_add(24)) == len as u64
+/// Where the caller's first portion lies, its number, and bytes of its block.
+fn told(turn: &Turn<'_>, root: Member) -> [usize; 3] {
+    let note = note(turn, root, turn.me());
+    [8, 16, 24].map(|at| get(note.wrapping_add(at)) as usize)
 }
 
-/// Receives the caller's block, which is not short, from `root`. `address`: where it may read from the first
-/// portion on that has not come yet; 0: nowhere.
-pub(super) async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S, address: u64) -> Result<()> {
+/// Receives the caller's block, which is not short, from `root`, whose step 1 has come.
+pub(super) async fn receive<S: Stream + ?Sized>(turn: Turn<'_>, root: Member, own: &S) -> Result<()> {
     let len = own.len();
     let bypass = turn.bypasses(turn.size() - 1, len);
-    let note = note(&turn, root, turn.me());
-    let (ring, at, count) = (Ring::of(&turn), get(note.wrapping_add(8)), get(note.wrapping_add(16)));
+    let [at, count, bytes] = told(&turn, root);
+    let (ring, portions) = (Ring::of(&turn), Ring::of(&turn).portions(len));
     // Where the program is wrong, and the block short on the other side, these are anything.
-    let (at, count) = ((at as usize).min(ring.bytes), turn.steps(count as usize)? as usize);
+    if bytes != len || at > ring.bytes {
+        return Err(Error::Lengths);
+    }
+    turn.steps(count.saturating_add(portions + 2))?;
     let mut dealer = Dealer { ring, at, count };
-    let portions = ring.portions(len);
-    turn.steps(count + portions + 2)?;
     for k in 0..portions {
         let part = ring.portion(len, k);
         let place = dealer.next(part.len());
-        let come = turn.wrote(root, dealer.count as u32 + 1);
-        if address == 0 {
-            come.await?;
-        } else if come.late().is_some() {
-            turn.leave_queues();
-            get_part(&turn, root, address, own, part.start..len).await?;
-            break;
-        }
+        turn.wrote(root, dealer.count as u32 + 1).await?;
         // SAFETY: published, and within the set.
         unsafe { copy::unpack(own, part.start, part.len(), turn.slot(root, 0).wrapping_add(place.start), bypass) }?;
         if k + 1 < portions {

@@ -365,7 +365,7 @@ mod tests {
                 let by_mode: ByMode = match cores {
                     config::Cores::Own => Thresholds::UNKNOWN.into(),
                     config::Cores::Lent => Thresholds::LENT.into(),
-                    config::Cores::Shared => Thresholds::crowded(members, false),
+                    config::Cores::Shared => Thresholds::crowded(members, false).into(),
                 };
                 let thresholds = if slot == 0 { by_mode.blocking } else { by_mode.others };
                 for (operation, name) in OPERATIONS {

@@ -101,9 +101,9 @@ async fn send_in_pieces(turn: Turn<'_>, all: &dyn Blocks, own: Option<&dyn Strea
     let (me, deals) = (turn.me(), dealt::is_wanted(&turn));
     let plan = Plan::new(&turn, me, zero_copy);
     turn.set_free().await?;
-    let (facts, keeps) = (turn.facts(Operation::Scatter, zero_copy), dealt::keeps(&turn));
+    let facts = turn.facts(Operation::Scatter, zero_copy);
     turn.others().take(1).for_each(|m| tally::count(Operation::Scatter, facts.way(all.len(m))));
-    let away = |m: Member| match facts.way(all.len(m)).reads_peers() && !keeps(all.len(m)) {
+    let away = |m: Member| match facts.way(all.len(m)).reads_peers() {
         true => address(&turn, &Block::new(all, m)),
         false => 0,
     };
@@ -130,12 +130,6 @@ async fn send_in_pieces(turn: Turn<'_>, all: &dyn Blocks, own: Option<&dyn Strea
     turn.publish(1);
     let keep = || own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
     let sent = match deals {
-        true if dealt::may_choose(&turn) && turn.others().any(|m| away(m) != 0) => {
-            let kept = keep();
-            // Whoever waits for this core can read its block now.
-            dealt::give_way().await;
-            dealt::send(&turn, &plan.rooms, all, |_| false).await.and(kept)
-        }
         // There is nothing to be read yet, as a rule.
         true => dealt::send(&turn, &plan.rooms, all, |m| away(m) != 0).await.and_then(|()| keep()),
         false => keep().and(send_rest(&turn, &plan, all, |m| away(m) != 0).await),
@@ -228,23 +222,13 @@ pub fn receive<S: Stream>(turn: Turn<'_>, root: Member, own: &S, zero_copy: usiz
 pub(super) async fn receive_long(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
     let way = turn.way(Operation::Scatter, own.len(), 1, zero_copy);
     tally::count(Operation::Scatter, way);
-    match way == Way::Ring && dealt::is_one(&turn, own.len()) {
-        true => receive_dealt(turn, root, own).await,
-        false => receive_in_pieces(turn, root, own, zero_copy).await,
+    match way {
+        Way::Ring => {
+            turn.wrote(root, 1).await?;
+            dealt::receive(turn, root, own).await
+        }
+        _ => receive_in_pieces(turn, root, own, zero_copy).await,
     }
-}
-
-/// The root deals it in one portion.
-async fn receive_dealt(turn: Turn<'_>, root: Member, own: &dyn Stream) -> Result<()> {
-    let len = own.len();
-    turn.wrote(root, 1).await?;
-    let (at, step) = dealt::told(&turn, root, len)?;
-    turn.wrote(root, step).await?;
-    let (from, bypass) = (turn.slot(root, 0).wrapping_add(at), turn.bypasses(turn.size() - 1, len));
-    // SAFETY: published, and within the set.
-    unsafe { copy::unpack(own, 0, len, from, bypass) }?;
-    turn.finish();
-    Ok(())
 }
 
 async fn receive_in_pieces(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
@@ -253,25 +237,17 @@ async fn receive_in_pieces(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_
     let plan = Plan::new(&turn, root, zero_copy);
     turn.wrote(root, 1).await?;
     let facts = turn.facts(Operation::Scatter, zero_copy);
-    let (way, deals) = (facts.way(len), dealt::is_wanted(&turn));
+    let deals = dealt::is_wanted(&turn);
     let from = plan.slot(root, 0, len).wrapping_add(plan.first.at(me));
-    let away = match deals {
-        true if way == Way::Ring => 0,
-        true => dealt::address(&turn, root),
-        false => get(from),
-    };
-    if away != 0 && !(deals && dealt::chooses(&turn, root, len)) {
-        if deals {
-            // The root need not deal it.
-            turn.leave_queues();
-        }
+    let away = if deals { dealt::address(&turn, root) } else { get(from) };
+    if away != 0 {
         let middle = middle(&facts, len);
         // Else it would acknowledge once more, an earlier step.
         debug_assert!(!deals || middle == len, "nothing is divided where blocks are dealt");
         return divided::receive(turn, root, away, own, middle).await;
     }
     if deals {
-        return dealt::receive(turn, root, own, away).await;
+        return dealt::receive(turn, root, own).await;
     }
     let bypass = turn.bypasses(turn.size() - 1, len);
     // SAFETY: published, and a share holds so much.

@@ -256,9 +256,7 @@ fn go_on<'t: 'o, 'o, O: Short, W: Wait<'t, 'o>>(
             continue;
         }
         if (W::RESUMES && cursor.wait.is_some()) || !first.has(source) {
-            wait.reach(cursor, || {
-                turn.wrote_at(source, from, len)
-            })?;
+            wait.reach(cursor, || turn.wrote_at(source, from, len))?;
         }
         if O::COMPARES && turn.differs(source, len) {
             let view = **turn;

@@ -154,17 +154,6 @@ fn what_all_write_together_decides_whether_it_goes_past_the_caches() {
 }
 
 #[test]
-fn the_root_of_a_scatter_keeps_what_it_writes_past_the_caches() {
-    for (keeps, past, written) in [(true, true, 300_000), (false, true, 0), (true, false, 0)] {
-        let case = Case { operation: "scatter", lengths: [100_000; MEMBERS], zero_copy: 1000 };
-        let config = Config { bypass_min: 100_000, past, keeps, fragments: 4, sets: 2, ..Config::default() };
-        let found = case.copied(config, Cores::Shared, true);
-        // All members are in the call, and read as soon as they may.
-        assert_eq!(found.1, written, "{keeps}, {past}");
-    }
-}
-
-#[test]
 fn only_blocks_count_that_go_through_queues() {
     let lengths = [900_000, 700_000, 2_000_000, 2_000_000];
     for cores in [Cores::Own, Cores::Shared] {

@@ -4,8 +4,7 @@
 use super::slots::PREFETCHED;
 use crate::endpoint::{Error, Result};
 use crate::shm::layout::{
-    ELSEWHERE, LINE, LINES, Line, STEPS, StreamControl, UNSAID, is_old, is_round, line_of, line_word, reached,
-    telling_word, word,
+    LINE, LINES, Line, STEPS, StreamControl, UNSAID, is_old, is_round, line_of, line_word, reached, telling_word, word,
 };
 use crate::shm::memory::Member;
 use crate::shm::policy::Way;
@@ -211,19 +210,6 @@ impl<'t> View<'t> {
         let reach = Reach::new(self.team, &self.line(member).word, line_word(self.op, step), member, self.blocking);
         let reach = reach.of(self.stream);
         if step > 1 && !self.blocking { reach.soon() } else { reach }
-    }
-
-    /// Says that the caller takes nothing more that is published for it in this operation, as it reads the
-    /// rest where it lies (or [asks](super::asking) for it).
-    pub fn leave_queues(&self) {
-        self.acknowledge(ELSEWHERE);
-    }
-
-    /// Whether a member is known to [take nothing more](View::leave_queues) of what the caller publishes: a
-    /// look.
-    pub fn has_left(&self, member: Member) -> bool {
-        // SYNC(read): as in `Reach::look`.
-        reached(self.control(member).read.word.load(Ordering::Acquire), word(self.op, ELSEWHERE))
     }
 
     /// Says that the caller is through with the steps before `step`.

@@ -4,21 +4,12 @@ use crate::ffi::process::pool;
 use crate::params::Shm;
 use crate::shm::config::{Cores, ROTATING_SHARE};
 use crate::shm::copy;
-use crate::shm::reading::Way;
 use crate::shm::team::Config;
-use crate::shm::thresholds;
 use crate::sync::wait::{Mode, Waiting};
 
 /// The sizes and ways of a team; `among` other nodes, or all there is; how its processes have cores, and
-/// whether the caller's progress gives the core away and cannot be told not to; how they read each other's
-/// memory, and whether slots may rotate.
-pub fn config(
-    shm: &Shm,
-    members: usize,
-    among: bool,
-    (cores, yields): (Cores, bool),
-    (way, rotates): (Way, bool),
-) -> Config {
+/// whether the caller's progress gives the core away and cannot be told not to; and whether slots may rotate.
+pub fn config(shm: &Shm, members: usize, among: bool, (cores, yields): (Cores, bool), rotates: bool) -> Config {
     let (built_in, crowded) = (Config::built_in(members, cores), cores != Cores::Own);
     let built_in = if rotates { built_in.rotating_among(members, cores) } else { built_in };
     // Whoever waits for what comes from other nodes waits long: to sleep at once leaves the core to those
@@ -30,7 +21,6 @@ pub fn config(
         sets: shm.sets.map_or(built_in.sets, |sets| sets as u8),
         waiting: Waiting { mode, crowded, yields, ..built_in.waiting },
         past: copy::may_go_past(),
-        keeps: shm.zero_copy_min.is_none() && thresholds::queues_win(way, cores, members),
         ..built_in
     }
 }
