@@ -7,6 +7,9 @@
 //! that. The owner waits for its readers at the end of the operation, where it finds that one of them asks,
 //! and answers.
 //!
+//! (A probe by the owner cannot take the place of asking: one page of many may be such, and memory be mapped
+//! anew, so it would touch every page at every call. That takes half as long as to read them.)
+//!
 //! * *To ask*: a member puts the part that it wants in its last words, and publishes a step of its `read`
 //!   word that says whom it asks. Such steps come after all others, so who asks has come to the end of the
 //!   operation: it has read all it can, and nobody waits for that any more.
