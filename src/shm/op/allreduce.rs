@@ -12,6 +12,7 @@ use super::{fetched, short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
+use smallvec::smallvec;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be
 /// the input. From `zero_copy` bytes on, members may read each other's memory.
@@ -47,13 +48,13 @@ pub(super) async fn long(turn: Turn<'_>, op: &dyn Combine, input: Span, output: 
 fn through_one(turn: &Turn<'_>, pieces: Pieces) -> Plan {
     let plan = Plan::new(Cut::Whole(pieces));
     if turn.me() == 0 {
-        let combines = Some((vec![(0..turn.size()).collect()], To::Both));
+        let combines = Some((smallvec![(0..turn.size()).collect()], To::Both));
         return Plan { combines, readers: turn.others().collect(), ..plan };
     }
     // Results are read so much later than operands are written: in between the others do their part. Member 0
     // never waits for a result to be read whose operand has not been followed by `depth` others.
     let lag = (turn.depth() / 2).min(pieces.steps);
-    Plan { writes: Some(0), collects: vec![0], lag, readers: vec![0], ..plan }
+    Plan { writes: Some(0), collects: smallvec![0], lag, readers: smallvec![0], ..plan }
 }
 
 /// From how many bytes on there are other ways than that everybody combines everything out of rooms.

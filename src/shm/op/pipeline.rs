@@ -12,6 +12,7 @@ use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
+use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
 /// How operands are cut into pieces, the same for all members.
@@ -77,6 +78,9 @@ pub(super) enum To {
     Both,
 }
 
+/// Members, which seldom are many.
+pub(super) type Members = SmallVec<[Member; 8]>;
+
 /// What a member does with each piece.
 pub(super) struct Plan {
     pub cut: Cut,
@@ -84,25 +88,25 @@ pub(super) struct Plan {
     pub writes: Option<u32>,
     /// It combines the operands of a group, then the result, as its own operand, with those of the next
     /// group.
-    pub combines: Option<(Vec<Vec<Member>>, To)>,
+    pub combines: Option<(SmallVec<[Members; 1]>, To)>,
     /// It collects the results of these members, so many pieces later than it does the rest.
-    pub collects: Vec<Member>,
+    pub collects: Members,
     pub lag: u32,
     /// Who reads its slots.
-    pub readers: Vec<Member>,
+    pub readers: Members,
 }
 
 impl Plan {
     /// Nothing yet.
     pub fn new(cut: Cut) -> Plan {
-        Plan { cut, writes: None, combines: None, collects: Vec::new(), lag: 0, readers: Vec::new() }
+        Plan { cut, writes: None, combines: None, collects: Members::new(), lag: 0, readers: Members::new() }
     }
 
     /// All write their operands, and combine those of all in their outputs.
     pub fn by_all(turn: &Turn<'_>, cut: Cut) -> Plan {
         // With more than one slot, the next piece is on its way to the others while this one is combined.
         let ahead = u32::from(turn.depth() > 1);
-        let combines = Some((vec![(0..turn.size()).collect()], To::Output));
+        let combines = Some((smallvec![(0..turn.size()).collect()], To::Output));
         Plan { writes: Some(ahead), combines, readers: turn.others().collect(), ..Plan::new(cut) }
     }
 
@@ -113,7 +117,7 @@ impl Plan {
         let receives = root.is_none_or(|root| root == me);
         let to = if receives { To::Both } else { To::Slot };
         let mut plan = Plan::by_all(turn, Cut::Shared(pieces));
-        (plan.writes, plan.combines) = (Some(0), Some((vec![(0..members).collect()], to)));
+        (plan.writes, plan.combines) = (Some(0), Some((smallvec![(0..members).collect()], to)));
         // Not everybody at the same member.
         plan.collects = (me + 1..members).chain(0..me).filter(|_| receives).collect();
         plan
@@ -298,7 +302,7 @@ impl Run<'_, '_> {
     }
 
     /// Waits for what others have for the caller to combine.
-    async fn await_operands(&self, groups: &[Vec<Member>], step: u32) -> Result<()> {
+    async fn await_operands(&self, groups: &[Members], step: u32) -> Result<()> {
         let mut others = 0;
         for &member in groups.iter().flatten().filter(|&&member| member != self.turn.me()) {
             self.wrote(member, step, 1).await?;
@@ -311,7 +315,7 @@ impl Run<'_, '_> {
     }
 
     /// Combines the caller's part of these operands.
-    fn combine(&mut self, groups: &[Vec<Member>], to: To, step: u32) -> Result<()> {
+    fn combine(&mut self, groups: &[Members], to: To, step: u32) -> Result<()> {
         let (me, size) = (self.turn.me(), self.op.size());
         let Part { from, to: at, count } = self.part(me, step);
         let (own, output, bytes) =

@@ -14,6 +14,7 @@ use crate::endpoint::{Result, Span};
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
+use smallvec::smallvec;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may
 /// be its input.
@@ -45,8 +46,8 @@ pub(super) async fn long(turn: Turn<'_>, root: Member, op: &dyn Combine, input: 
 /// The root combines everything.
 fn to_root(turn: &Turn<'_>, root: Member, cut: Cut) -> Plan {
     match turn.me() == root {
-        true => Plan { combines: Some((vec![(0..turn.size()).collect()], To::Output)), ..Plan::new(cut) },
-        false => Plan { writes: Some(0), readers: vec![root], ..Plan::new(cut) },
+        true => Plan { combines: Some((smallvec![(0..turn.size()).collect()], To::Output)), ..Plan::new(cut) },
+        false => Plan { writes: Some(0), readers: smallvec![root], ..Plan::new(cut) },
     }
 }
 
@@ -60,14 +61,14 @@ fn to_root(turn: &Turn<'_>, root: Member, cut: Cut) -> Plan {
 fn relayed(turn: &Turn<'_>, root: Member, cut: Cut) -> Plan {
     let (me, members, half) = (turn.me(), turn.size(), turn.size() / 2);
     let relay = if root == half { half + 1 } else { half };
-    let readers = vec![if me >= half && me != relay { relay } else { root }];
+    let readers = smallvec![if me >= half && me != relay { relay } else { root }];
     let (writes, combines) = match me {
-        _ if me == relay => (None, Some((vec![(half..members).collect()], To::Slot))),
+        _ if me == relay => (None, Some((smallvec![(half..members).collect()], To::Slot))),
         _ if me == root => {
             // The relay is through with a piece when the root has what it made of it.
             let ahead = (turn.depth() / 2).max(1) - 1;
             let operands = (0..half).chain([relay]).collect();
-            ((me >= half).then_some(ahead), Some((vec![operands], To::Output)))
+            ((me >= half).then_some(ahead), Some((smallvec![operands], To::Output)))
         }
         _ => (Some(0), None),
     };

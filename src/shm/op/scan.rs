@@ -12,6 +12,7 @@ use super::{short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::policy::{Operation, Way};
 use crate::shm::turn::Turn;
+use smallvec::smallvec;
 
 /// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is
 /// not touched) in `output`, which may be the input.
@@ -31,13 +32,16 @@ pub(super) async fn long(turn: Turn<'_>, exclusive: bool, op: &dyn Combine, inpu
     let (me, last) = (turn.me(), turn.size() - 1);
     let before = me.checked_sub(1);
     let to = match (exclusive, me < last) {
+        // The first one's operand is what the next one combines.
+        _ if me == 0 => Some(To::Output).filter(|_| !exclusive),
         (true, true) => Some(To::Slot),
         (true, false) => None,
         (false, true) => Some(To::Both),
         (false, false) => Some(To::Output),
     };
     let mut plan = Plan::new(Cut::Whole(Pieces::new(&turn, op, input.len())?));
-    plan.combines = to.map(|to| (vec![before.into_iter().chain([me]).collect()], to));
+    plan.writes = (me == 0 && last > 0).then_some(0);
+    plan.combines = to.map(|to| (smallvec![before.into_iter().chain([me]).collect()], to));
     plan.collects = before.filter(|_| exclusive).into_iter().collect();
     plan.readers = Some(me + 1).filter(|_| me < last).into_iter().collect();
     pipeline::run(turn, plan, op, input, output).await

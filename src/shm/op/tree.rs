@@ -168,7 +168,7 @@ pub async fn reduce(turn: Turn<'_>, tree: &Tree, op: &dyn Combine, input: Span, 
         false => Cut::Whole(Pieces::new(&turn, op, count)?),
     });
     plan.readers = tree.parent().into_iter().collect();
-    let groups = tree.led().iter().map(|rung| rung.members.clone()).collect();
+    let groups = tree.led().iter().map(|rung| rung.members.iter().copied().collect()).collect();
     match tree.leads() {
         true => plan.combines = Some((groups, if tree.parent().is_some() { To::Slot } else { To::Output })),
         false => plan.writes = Some(0),
