@@ -50,8 +50,8 @@ relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_
 ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_free(want_set(.*$/room_free(0).await?;/
 block told too early    | src/shm/op/dealt.rs    | a_block_arrives_before_the_next_one_is_there      | s/turn.publish(dealer.count as u32 + 1);$/turn.publish(dealer.count as u32 + 2);/
 portion not awaited     | src/shm/op/dealt.rs    | a_place_is_used_again_only_when_its_reader_has_read | s/read: k as u32 + 1/read: k as u32/
-gather not awaited      | src/shm/op/gather.rs   | a_piece_of_a_block_stays_until_the_root_has_read_it | s/count(before, index(root, me))/& - 1/
-half not awaited        | src/shm/op/gather.rs   | a_half_of_a_set_stays_until_the_root_has_read_it | s/count(before, index(root, me))/& - 1/
+gather not awaited      | src/shm/op/gather.rs   | a_piece_of_a_block_stays_until_the_root_has_read_it | s/count(&turn, before, index(root, me))/& - 1/
+half not awaited        | src/shm/op/gather.rs   | a_half_of_a_set_stays_until_the_root_has_read_it | s/count(&turn, before, index(root, me))/& - 1/
 length not compared     | src/shm/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/self.said_by(member) != said(len) || (len > LINE \&\& self.differs_at_once(member, len))/false/
 length not noted        | src/shm/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/if len > LINE {$/if len > LINE + 4 {/
 relaxed failure         | src/shm/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/

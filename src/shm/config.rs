@@ -166,9 +166,9 @@ impl Config {
     /// Whether [more](Config::whole_gathered) of what is gathered travels as a whole than of other messages.
     /// Then, in blocking operations, what is longer [travels in halves](crate::shm::turn::Turn::halved) of
     /// what is in use of a set: whoever has a core copies all that there is room for. Among four and eight
-    /// members on two cores Gather(v), with its root's runs, and Allgather(v) of 512 KiB to 2 MiB took 0.79
-    /// to 1.02 of what they took in fragments of 32 KiB, most of them 0.85 to 0.96; longer fragments of Bcast
-    /// and Reduce 0.88 to 1.44.
+    /// members on two cores Gather(v), whose root took runs then, and Allgather(v) of 512 KiB to 2 MiB took
+    /// 0.79 to 1.02 of what they took in fragments of 32 KiB, most of them 0.85 to 0.96; longer fragments of
+    /// Bcast and Reduce 0.88 to 1.44.
     #[inline(always)]
     pub fn gathers_in_halves(&self) -> bool {
         self.whole_gathered > self.whole

@@ -2,10 +2,9 @@
 //!
 //! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores
 //! up to 64 KiB, or 256 KiB among few, as a whole in the set. Of more, the root takes piece k of every
-//! member, then k + 1: the members copy in while it copies out. Where few members take turns, and are all
-//! within the call, it takes what is in use of one's set, then of the next one's. Its progress as a reader
-//! counts (piece, member) pairs in this order, so each member knows when its slot is free. Only the root and
-//! the member need to know the length of a block.
+//! member, then k + 1: the members copy in while it copies out. Its progress as a reader counts (piece,
+//! member) pairs in this order, so each member knows when its slot is free. Only the root and the member need
+//! to know the length of a block.
 
 use super::block::{Block, index, sum_lengths, transfer};
 use super::divided::{self, LOAN};
@@ -48,41 +47,15 @@ pub fn receive<S: Stream, B: Blocks>(
     short::run(turn, Collect { own, all, zero_copy })
 }
 
-/// In which order the root takes pieces: so many of one member, then as many of the next one, and so on.
-#[derive(Clone, Copy)]
-struct Order {
-    at_once: u32,
-    others: u32,
+/// How far the root has come when it has taken this piece of the member at that [index], as it takes one of
+/// each member in turn.
+fn count(turn: &Turn<'_>, piece: u32, place: usize) -> u32 {
+    piece * (turn.size() as u32 - 1) + place as u32 + 1
 }
 
-impl Order {
-    /// One of each, as they copy at the same time; or, where few take turns on the cores, all that one can
-    /// have written before it waits: among four and eight on two cores, with fragments of 32 KiB, blocks of
-    /// 128 KiB to 1 MiB took 0.86 to 1.00 of what they took otherwise.
-    fn of(turn: &Turn<'_>) -> Order {
-        let at_once = if turn.gathers_in_halves() { turn.depth() } else { 1 };
-        Order { at_once, others: turn.size() as u32 - 1 }
-    }
-
-    /// So many pieces of each, if they can be counted.
-    fn pieces(self, turn: &Turn<'_>, pieces: usize) -> Result<u32> {
-        let counted = pieces.next_multiple_of(self.at_once as usize);
-        turn.steps(counted.saturating_mul(self.others as usize)).map(|_| pieces as u32)
-    }
-
-    /// So many pieces of each of these members, in order.
-    fn all(self, members: impl Iterator<Item = Member> + Clone, pieces: u32) -> impl Iterator<Item = (Member, u32)> {
-        (0..pieces).step_by(self.at_once as usize).flat_map(move |first| {
-            let end = pieces.min(first + self.at_once);
-            members.clone().flat_map(move |member| (first..end).map(move |piece| (member, piece)))
-        })
-    }
-
-    /// How far the root has come when it has taken this piece of the member at that [index].
-    fn count(self, piece: u32, place: usize) -> u32 {
-        let (run, step) = (piece / self.at_once, piece % self.at_once);
-        (run * self.others + place as u32) * self.at_once + step + 1
-    }
+/// So many pieces of each member, if they can be counted.
+fn counted(turn: &Turn<'_>, pieces: usize) -> Result<u32> {
+    turn.steps(pieces.saturating_mul(turn.size() - 1)).map(|_| pieces as u32)
 }
 
 /// The block is not short.
@@ -109,11 +82,10 @@ pub(super) async fn send_long(turn: Turn<'_>, root: Member, own: &dyn Stream, ze
         }
     }
     turn.note_length(len, Travel::InPieces);
-    let order = Order::of(&turn);
     let past = turn.writes_past(len.saturating_mul(turn.size() - 1));
-    for step in 0..order.pieces(&turn, len.div_ceil(piece))? {
+    for step in 0..counted(&turn, len.div_ceil(piece))? {
         if let Some(before) = step.checked_sub(turn.depth()) {
-            turn.read(root, order.count(before, index(root, me))).await?;
+            turn.read(root, count(&turn, before, index(root, me))).await?;
         }
         let at = step as usize * piece;
         let part = piece.min(len - at);
@@ -191,12 +163,11 @@ async fn receive_all(
     let is_short = |len| facts.way(len).is_short();
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
     let most = turn.others().map(|m| rounds_of(all.len(m))).max().unwrap_or(0);
-    let order = Order::of(turn);
-    let rounds = order.pieces(turn, most)?;
+    let rounds = counted(turn, most)?;
     let queued = sum_lengths(all, turn.others(), |len| facts.way(len) == Way::Pipeline);
     let bypass = turn.bypasses(1, queued);
     let mut missing = Vec::new();
-    for (member, round) in order.all(turn.others(), rounds) {
+    for (round, member) in (0..rounds).flat_map(|round| turn.others().map(move |member| (round, member))) {
         let block = Block::new(all, member);
         let len = block.len();
         let piece = turn.piece(len);
@@ -233,53 +204,8 @@ async fn receive_all(
         // SAFETY: published; a slot holds a piece.
         unsafe { copy::unpack(&block, at, piece.min(len - at), turn.slot_of(member, round, piece), bypass) }?;
         if at + turn.depth() as usize * piece < len {
-            turn.acknowledge(order.count(round, index(me, member)));
+            turn.acknowledge(count(turn, round, index(me, member)));
         }
     }
     Ok(missing)
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::shm::config::{Config, Cores};
-    use crate::shm::heap::Heap;
-    use crate::shm::team::Team;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
-    #[test]
-    fn only_few_crowded_members_are_read_in_runs() {
-        let at_once = |cores: Cores, slot| {
-            let mut config = Config::built_in(4, cores);
-            config.waiting.crowded = cores != Cores::Own;
-            let team = Team::new(Heap::new(1, usize::MAX, true).member(0), config);
-            let opened = pin!(team.open(slot, 0, true)).poll(&mut Context::from_waker(Waker::noop()));
-            let Poll::Ready(turn) = opened else { panic!("alone, it waits for nobody") };
-            let turn = turn.unwrap().unwrap().narrowed().halved();
-            let order = Order::of(&turn);
-            turn.finish();
-            order.at_once
-        };
-        assert_eq!([at_once(Cores::Shared, 0), at_once(Cores::Shared, 1)], [2, 1]);
-        assert_eq!([Cores::Own, Cores::Lent].map(|cores| at_once(cores, 0)), [1, 1]);
-    }
-
-    #[test]
-    fn what_the_root_counts_grows_with_every_piece_that_it_takes() {
-        for (at_once, taken) in [(1, 5 * 3), (4, 4 * 3 + 4 * 2 + 1)] {
-            let order = Order { at_once, others: 3 };
-            let counts: Vec<u32> =
-                order.all([0, 2, 3].into_iter(), 5).map(|(m, piece)| order.count(piece, index(1, m))).collect();
-            assert!(counts.is_sorted_by(|a, b| a < b), "{counts:?}");
-            assert_eq!((counts.len(), counts[0], counts.last()), (15, 1, Some(&taken)));
-        }
-    }
-
-    #[test]
-    fn the_root_takes_runs_of_one_member() {
-        let all = |at_once| Order { at_once, others: 2 }.all([0, 2].into_iter(), 3).collect::<Vec<_>>();
-        assert_eq!(all(1), [(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (2, 2)]);
-        assert_eq!(all(2), [(0, 0), (0, 1), (2, 0), (2, 1), (0, 2), (2, 2)]);
-    }
 }
