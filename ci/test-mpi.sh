@@ -209,6 +209,7 @@ if [ $stock = 0 ]; then
         job real "$np" - "" 100 guard --quick --only $compared
         job real "$np" - "shm_zero_copy_min=1" 100 guard --quick --only bcast,gather,gatherv,allgather,allreduce
     done
+    job real 3 - "" 100 guard --quick --only neighbor_allgather,neighbor_allgatherv
 fi
 
 # The ways of calls on plain data: all operations but Alltoallw and Neighbor_alltoallw have one.

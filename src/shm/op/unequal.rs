@@ -42,6 +42,16 @@ impl Of {
         }
     }
 
+    /// So many pieces a writer publishes at most before it waits for the caller. Of more than one writer's
+    /// one is through with all in a certain order, and who gathers from all writes its own meanwhile.
+    fn pieces(self, view: &View<'_>) -> u32 {
+        match self {
+            Of::Bcast => u32::MAX,
+            Of::Gather => view.depth(),
+            Of::Allgather => view.depth().min(2),
+        }
+    }
+
     /// Bytes in which the caller would lend memory to writers who wait for that.
     fn loans(self, view: &View<'_>) -> usize {
         if self == Of::Gather { view.size() * LOAN } else { LOAN }
@@ -67,8 +77,7 @@ pub(super) fn take<'a, S: Stream + ?Sized>(turn: View<'a>, member: Member, data:
             Travel::InPieces => {
                 let (view, piece, slot) = of.shape(view, len);
                 let steps = view.steps(len.div_ceil(piece))?;
-                // Of several writers' pieces one is through with all in a certain order.
-                if of != Of::Bcast && steps > view.depth() {
+                if steps > of.pieces(&view) {
                     return Err(Error::Lengths);
                 }
                 for step in 0..steps {

@@ -22,19 +22,22 @@ const MARGIN: usize = 100_000;
 struct Row {
     all: Span,
     each: usize,
+    /// One that lies elsewhere.
+    own: Option<(usize, Span)>,
 }
 
 impl endpoint::Blocks for Row {
-    fn len(&self, _: usize) -> usize {
-        self.each
+    fn len(&self, member: usize) -> usize {
+        self.own.filter(|own| own.0 == member).map_or(self.each, |own| own.1.len())
     }
 
     fn each(&self) -> Option<usize> {
-        Some(self.each)
+        self.own.is_none().then_some(self.each)
     }
 
     fn direct(&self, members: Range<usize>) -> Option<Span> {
-        Some(self.all.slice(members.start * self.each..members.end * self.each))
+        let own = self.own.filter(|own| members == (own.0..own.0 + 1)).map(|own| own.1);
+        own.or(Some(self.all.slice(members.start * self.each..members.end * self.each)))
     }
 
     fn pack(&self, _: usize, _: usize, _: Span) -> Result<()> {
@@ -113,7 +116,7 @@ impl Case {
     fn buffers(self, me: usize) -> Buffers {
         let takes = if me == self.odd() { self.odd } else { self.len };
         let gives = if self.reduces() { takes } else { self.len };
-        let blocks = if ["gather", "allgather"].contains(&self.operation) { MEMBERS } else { 1 };
+        let blocks = if ["gather", "allgather", "neighbor_allgather"].contains(&self.operation) { MEMBERS } else { 1 };
         Buffers::new(me, gives, takes, blocks)
     }
 
@@ -121,7 +124,8 @@ impl Case {
         let turn = team.open(slot, 0, true).await?.expect("there is memory");
         let (me, zero_copy) = (team.me(), self.zero_copy);
         let own = out.slice(0..out.len() / MEMBERS);
-        let all = Row { all: into, each: takes };
+        let sends = (self.operation == "neighbor_allgather").then_some((me, own));
+        let all = Row { all: into, each: takes, own: sends };
         match (self.operation, me) {
             ("bcast", 0) => bcast::bcast(turn, 0, &own, zero_copy).await,
             ("bcast", _) => bcast::bcast(turn, 0, &into, zero_copy).await,
@@ -130,6 +134,7 @@ impl Case {
             // What it sends lies in place, and is as long as what it has room for.
             ("allgather", ODD) => allgather::allgather(turn, None::<&Span>, &all, zero_copy).await,
             ("allgather", _) => allgather::allgather(turn, Some(&own), &all, zero_copy).await,
+            ("neighbor_allgather", _) => allgather::allgather(turn, None::<&Span>, &all, zero_copy).await,
             ("reduce", _) => reduce::reduce(turn, 0, &Sum, own, into).await,
             ("allreduce", _) => allreduce::allreduce(turn, &Sum, own, into, zero_copy).await,
             ("scan", _) => scan::scan(turn, false, &Sum, own, into).await,
@@ -172,6 +177,7 @@ impl Case {
         match self.operation {
             "bcast" => (me != 0).then_some(0),
             "gather" => (me == 0 && block != 0).then_some(block),
+            "neighbor_allgather" => (block != me).then_some(block),
             "allgather" => (block != me && block != ODD).then_some(block),
             _ => (block != me).then_some(block),
         }
@@ -200,7 +206,7 @@ impl Case {
                 }
                 Err(error) => assert!(matches!(error, Error::Lengths | Error::Peer), "{self:?}: {error:?}"),
             }
-            if short && self.operation != "allgather" && !self.reduces() {
+            if short && !self.operation.ends_with("allgather") && !self.reduces() {
                 assert_eq!(*result, Err(Error::Lengths), "{self:?}: member {me}");
             }
             if !short && ["bcast", "gather"].contains(&self.operation) && self.len < 100_000 {
@@ -231,5 +237,5 @@ fn who_receives_from_one_gets_what_it_has_room_for() {
 
 #[test]
 fn who_gathers_from_all_or_reduces_learns_that_others_have_other_lengths() {
-    check(&["allgather", "reduce", "allreduce", "scan"]);
+    check(&["allgather", "neighbor_allgather", "reduce", "allreduce", "scan"]);
 }
