@@ -82,7 +82,15 @@ mod tests {
         Whole {
             operation: Operation::Alltoall,
             members: nodes * each,
-            shape: Shape { nodes, flat: nodes == 1 || each == 1, crowded: false, even: false, even_nodes: false },
+            shape: Shape {
+                nodes,
+                flat: nodes == 1 || each == 1,
+                crowded: false,
+                even: false,
+                even_nodes: false,
+                clusters: 1,
+                joined: true,
+            },
             shared: true,
             block: Some(block),
             bytes: Some(nodes * each * block),

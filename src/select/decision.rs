@@ -53,6 +53,29 @@ pub enum Choice {
 }
 
 impl Choice {
+    /// What goes in its place where ranks are in several clusters: through the leaders of these, whatever the
+    /// parameters say. Reductions whose bits must not depend on the placement keep their algorithm, which
+    /// [one process](crate::hier::central) runs for all ranks.
+    fn between_clusters(self, reproducible: bool) -> Choice {
+        match self {
+            Choice::Allgather(_) => Choice::Allgather(Allgather::Hierarchical),
+            Choice::Alltoall(_) => Choice::Alltoall(Alltoall::Hierarchical),
+            Choice::Gather(_) => Choice::Gather(Gather::Hierarchical),
+            Choice::Scatter(_) => Choice::Scatter(Scatter::Hierarchical),
+            Choice::ReduceScatter(_) if !reproducible => Choice::ReduceScatter(ReduceScatter::Hierarchical),
+            Choice::Scan(_) if !reproducible => Choice::Scan(Scan::Hierarchical),
+            Choice::Neighbor(Neighbor::Aggregated(posts)) => Choice::Neighbor(Neighbor::Direct(posts)),
+            // Along the groups, or as said.
+            Choice::Allreduce(_)
+            | Choice::Barrier(_)
+            | Choice::Bcast(_)
+            | Choice::Reduce(_)
+            | Choice::ReduceScatter(_)
+            | Choice::Scan(_)
+            | Choice::Neighbor(_) => self,
+        }
+    }
+
     /// The algorithm's name, as parameters have it.
     pub fn name(self) -> &'static str {
         let row = match self {
@@ -84,15 +107,22 @@ pub struct Decision {
     pub across: bool,
     /// That of messages between any two ranks: cluster, or node where all are on one.
     pub level: Level,
+    /// Whether ranks are in several clusters: not all may have messages with each other.
+    pub apart: bool,
 }
 
 impl Decision {
     /// Of a call that is not this component's.
-    pub const NONE: Decision = Decision { shares: false, choice: None, across: false, level: Level::Cluster };
+    pub const NONE: Decision =
+        Decision { shares: false, choice: None, across: false, level: Level::Cluster, apart: false };
 
     /// By the parameters of an operation, `setting` being that of its algorithm.
     pub fn new(setting: &dyn Setting, levels: &LevelSpec, sharing: Sharing, whole: &Whole) -> Decision {
-        let choice = setting.choice(whole);
+        let apart = whole.shape.clusters > 1;
+        let choice = match apart {
+            true => setting.choice(whole).map(|choice| choice.between_clusters(whole.reproducible)),
+            false => setting.choice(whole),
+        };
         let wanted = || is_shared_within_node(setting, levels, whole.operation, whole.reproducible);
         let shares = match (sharing, choice) {
             (Sharing::Nobody, _) => false,
@@ -105,7 +135,7 @@ impl Decision {
             (Sharing::Nodes, Some(choice)) => leaves_nodes(choice) && levels.is_auto() && wanted(),
         };
         let level = if whole.shape.nodes > 1 { Level::Cluster } else { Level::Node };
-        Decision { shares, choice, across: cost::is_across_nodes(whole), level }
+        Decision { shares, choice, across: !apart && cost::is_across_nodes(whole), level, apart }
     }
 }
 
@@ -144,7 +174,8 @@ mod tests {
     use crate::select::{Memo, Spec};
     use crate::topo::Shape;
 
-    const SHAPE: Shape = Shape { nodes: 4, flat: false, crowded: false, even: true, even_nodes: true };
+    const SHAPE: Shape =
+        Shape { nodes: 4, flat: false, crowded: false, even: true, even_nodes: true, clusters: 1, joined: true };
 
     fn decide(setting: &dyn Setting, sharing: Sharing, operation: Operation, given: Given) -> Decision {
         let Given { block, bytes, commutative } = given;
@@ -251,5 +282,35 @@ mod tests {
             let whole = Whole { operation, members, shape, shared, block, bytes, commutative, reproducible };
             assert_eq!(Decision::new(setting, &LevelSpec::Auto, sharing, &whole).shares, !reproducible);
         }
+    }
+
+    /// Whatever a parameter names: over several clusters only what goes along groups is left, or what one
+    /// process runs for all.
+    #[test]
+    fn over_several_clusters_no_algorithm_goes_from_rank_to_rank() {
+        fn check<A: Family<Facts = Whole>>(expected: &str) {
+            let joined = Shape { clusters: 2, ..SHAPE };
+            for (&operation, row) in A::OPERATIONS.iter().flat_map(|of| A::ROWS.iter().map(move |row| (of, row))) {
+                for (name, reproducible) in [(row.name, false), ("auto", false), ("fallback", false), (row.name, true)]
+                {
+                    let Ok(spec) = Spec::<A>::parse_for(operation, name) else { continue };
+                    let (block, bytes, commutative) = (Some(8), Some(256), true);
+                    let (members, shape, shared) = (32, joined, true);
+                    let whole = Whole { operation, members, shape, shared, block, bytes, commutative, reproducible };
+                    let decision = Decision::new(&spec, &LevelSpec::Auto, Sharing::Nodes, &whole);
+                    assert!(decision.apart && !decision.across);
+                    let combines = matches!(decision.choice, Some(Choice::ReduceScatter(_) | Choice::Scan(_)));
+                    let found = decision.choice.map_or("", Choice::name);
+                    assert!(found == expected || (reproducible && combines), "{operation:?} {name}: {found}");
+                }
+            }
+        }
+        check::<Gather>("hierarchical");
+        check::<Scatter>("hierarchical");
+        check::<Allgather>("hierarchical");
+        check::<Alltoall>("hierarchical");
+        check::<ReduceScatter>("hierarchical");
+        check::<Scan>("hierarchical");
+        check::<Neighbor>("direct");
     }
 }

@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn segments() {
-        let shape = Shape { nodes: 4, flat: false, crowded: false, even: false, even_nodes: false };
+        let shape =
+            Shape { nodes: 4, flat: false, crowded: false, even: false, even_nodes: false, clusters: 1, joined: true };
         assert_eq!(segment_size(Some(0), 1 << 30, 8, shape, true), usize::MAX);
         assert_eq!(segment_size(Some(4096), 1 << 30, 8, shape, true), 4096);
         assert_eq!(segment_size(None, 100, 8, shape, true), usize::MAX);
@@ -205,7 +206,15 @@ mod tests {
                         let even = bits & 1 == 1 && members.is_power_of_two();
                         let nodes = 1 + (bits as usize & 1);
                         let even_nodes = bits & 1 == 1 && members % 5 > 0;
-                        let shape = Shape { nodes, flat: bits & 1 == 0, crowded: false, even, even_nodes };
+                        let shape = Shape {
+                            nodes,
+                            flat: bits & 1 == 0,
+                            crowded: false,
+                            even,
+                            even_nodes,
+                            clusters: 1,
+                            joined: true,
+                        };
                         for &operation in A::OPERATIONS {
                             let (commutative, reproducible) = (bits & 2 == 0, bits & 4 == 0);
                             let block = size.filter(|_| operation.has_equal_blocks());

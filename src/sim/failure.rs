@@ -152,6 +152,11 @@ pub enum Failure {
         /// The message.
         post: Posted,
     },
+    /// A message between ranks that must not have any with each other.
+    Apart {
+        /// The message.
+        post: Posted,
+    },
     /// A message to or from a rank that does not exist.
     RankRange {
         /// The message.
@@ -244,6 +249,7 @@ impl fmt::Display for Failure {
             Failure::TempInFlight { post } => write!(f, "a temporary buffer was returned in flight:\n  {post}"),
             Failure::GapWritten { rank } => write!(f, "rank {rank} wrote outside the units of a temporary buffer"),
             Failure::ToSelf { post } => write!(f, "a message to oneself:\n  {post}"),
+            Failure::Apart { post } => write!(f, "a message between ranks that must not have any:\n  {post}"),
             Failure::RankRange { post, size } => write!(f, "a peer out of range, of {size} ranks:\n  {post}"),
             Failure::TagRange { post } => {
                 write!(f, "a tag out of range, of {MAX_LANES} lanes and {PHASES} phases:\n  {post}")

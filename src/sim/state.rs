@@ -5,6 +5,7 @@ use super::region::{PostId, Regions};
 use super::{Access, Bias, Config, Failure, Posted, Rng, Side, Stats, UnitBuffer, UnitType};
 use crate::endpoint::{MAX_LANES, PHASES, Rank, Span, Tag};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::task::Waker;
 
 /// What the scheduler may do next.
@@ -67,9 +68,14 @@ pub(super) struct RankState {
     pool: Vec<UnitBuffer>,
 }
 
+/// Whether two ranks may have messages with each other.
+pub(super) type Allowed = dyn Fn(Rank, Rank) -> bool + Send + Sync;
+
 /// The state of a run.
 pub(super) struct State {
     pub(super) unit: UnitType,
+    /// Whether two ranks may have messages, where not all may.
+    pub(super) allowed: Option<Arc<Allowed>>,
     pub(super) config: Config,
     pub(super) rng: Rng,
     pub(super) stats: Stats,
@@ -93,6 +99,7 @@ impl State {
         let count = size as usize;
         let mut state = State {
             unit,
+            allowed: None,
             config,
             rng: Rng::new(seed),
             stats: Stats::new(count),
@@ -172,6 +179,8 @@ impl State {
             self.fail(Failure::RankRange { post: posted, size });
         } else if peer == rank {
             self.fail(Failure::ToSelf { post: posted });
+        } else if self.allowed.as_ref().is_some_and(|allowed| !allowed(rank, peer)) {
+            self.fail(Failure::Apart { post: posted });
         } else if tag.lane >= MAX_LANES || tag.phase >= PHASES {
             self.fail(Failure::TagRange { post: posted });
         }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::host::{RankWaker, Reduce, Shared};
-use super::state::{Action, State};
+use super::state::{Action, Allowed, State};
 use super::{Config, Failed, Failure, SimEndpoint, Stats, UnitType};
 use crate::endpoint::{Rank, Result as OpResult};
 use std::future::Future;
@@ -37,17 +37,24 @@ pub struct World {
     size: u32,
     unit: UnitType,
     reduce: Arc<Reduce>,
+    allowed: Option<Arc<Allowed>>,
 }
 
 impl World {
     /// A job of `size` ranks.
     pub fn new(size: u32) -> World {
-        World { size, unit: UnitType::BYTE, reduce: Arc::new(|left, right| right.copy_from_slice(left)) }
+        let reduce = Arc::new(|left: &[u8], right: &mut [u8]| right.copy_from_slice(left));
+        World { size, unit: UnitType::BYTE, reduce, allowed: None }
     }
 
     /// The layout of the operation's unit.
     pub fn unit(self, unit: UnitType) -> World {
         World { unit, ..self }
+    }
+
+    /// Which ranks may have messages with each other, where not all may.
+    pub fn only(self, allowed: impl Fn(Rank, Rank) -> bool + Send + Sync + 'static) -> World {
+        World { allowed: Some(Arc::new(allowed)), ..self }
     }
 
     /// How a unit on the left is combined into one on the right: `right = left ⊕ right`. Both have the data
@@ -71,7 +78,8 @@ impl World {
         F: FnMut(SimEndpoint) -> Fut,
         Fut: Future<Output = OpResult<()>>,
     {
-        let state = State::new(self.size, self.unit, seed, config);
+        let mut state = State::new(self.size, self.unit, seed, config);
+        state.allowed = self.allowed.clone();
         let shared = Arc::new(Shared::new(state, Arc::clone(&self.reduce)));
         let mut futures = Vec::with_capacity(self.size as usize);
         let mut wakers = Vec::with_capacity(self.size as usize);

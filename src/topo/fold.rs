@@ -24,8 +24,8 @@ pub(super) fn folded(groups: &[Shown], module: impl Fn(&Shown) -> String) -> Str
         let indent = 2 * depth;
         match line {
             Line::Group(at) => {
-                let Shown { members, below, .. } = &groups[at];
-                let (ranks, leader) = (brief(members), members[0]);
+                let Shown { members, leader, below, .. } = &groups[at];
+                let ranks = brief(members);
                 let _ = writeln!(text, "{:indent$}{}: ranks {ranks}, leader {leader}", "", module(&groups[at]));
                 let mut lines = Vec::new();
                 for alike in alike(below, &shapes) {

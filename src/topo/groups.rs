@@ -4,9 +4,16 @@
 //! the top level joins all that is left. Every process finds its own groups alone, and all members of a group
 //! find the same one: see `partition.rs` for what that takes, for how levels nest and for processes that are
 //! bound to no module.
+//!
+//! **Several clusters.** Each has a leader ([`Clusters`]), which leads all groups that it is in, and the
+//! topmost group is that of the clusters' leaders. A root leads in its stead, if it may have messages with
+//! other clusters. One that may not leads the groups within its cluster only, and below it, as one more
+//! child, hangs the leader of its cluster, with all other clusters below that: a tree still, of which every
+//! process leads all of its groups but perhaps the last.
 
 use std::sync::Arc;
 
+use super::clusters::Clusters;
 use super::level::{Level, LevelSpec};
 use super::map::Placement;
 use super::partition::{self, ABSENT, Above, Layer};
@@ -57,6 +64,11 @@ pub struct Shape {
     /// Whether it is on several nodes, which make groups, and there are a power of two of members of the
     /// topmost group, and of nodes below each: see [`Hierarchy::leaders_across`].
     pub even_nodes: bool,
+    /// Clusters that it is on; 1 where the network names none.
+    pub clusters: usize,
+    /// Whether each cluster is one member of the topmost group, if there are several: not where groups must
+    /// be of consecutive ranks and clusters are not. Then nothing may go along the groups.
+    pub joined: bool,
 }
 
 /// The levels that count for a communicator and the caller's groups in them.
@@ -69,6 +81,11 @@ pub struct Hierarchy {
     levels: Vec<Level>,
     shape: Shape,
     tiers: Vec<Tier>,
+    clusters: Option<Arc<Clusters>>,
+    /// The levels above the node, where there are several clusters.
+    above: Vec<Layer>,
+    /// Whether nodes make groups.
+    nodes: bool,
 }
 
 impl Hierarchy {
@@ -80,7 +97,7 @@ impl Hierarchy {
     /// then stand for intervals of ranks, in ascending order: what an operation that does not commute needs.
     pub fn build(placement: &Placement, spec: &LevelSpec, ordered: bool) -> Hierarchy {
         let me = placement.me;
-        let above = partition::above(&placement.hosts, &placement.uppers, spec, ordered);
+        let above = partition::above(&placement.hosts, &placement.uppers, placement.clusters.as_deref(), spec, ordered);
         let inner =
             if above.nodes { partition::in_node(&placement.local, &placement.hw, spec, ordered) } else { Vec::new() };
         let local: Vec<Rank> = placement.local.iter().map(|&(rank, _)| rank).collect();
@@ -110,33 +127,44 @@ impl Hierarchy {
         };
         let cores = placement.hw.cores();
         let crowded = nodes == 1 && cores > 0 && placement.hosts.len() > cores;
-        let shape = Shape { nodes, flat, crowded, even: false, even_nodes: false };
-        let mut hierarchy = Hierarchy { me, hosts: placement.hosts.clone(), local, levels, shape, tiers };
+        let clusters = placement.clusters.clone();
+        let count = clusters.as_ref().map_or(1, |clusters| clusters.count());
+        let joined = count == 1 || tiers.last().is_some_and(|tier| tier.children.len() == count);
+        let shape = Shape { nodes, flat, crowded, even: false, even_nodes: false, clusters: count, joined };
+        let hosts = placement.hosts.clone();
+        let above_nodes = above.nodes;
+        let above = if clusters.is_some() { above.layers } else { Vec::new() };
+        let mut hierarchy = Hierarchy { me, hosts, local, levels, shape, tiers, clusters, above, nodes: above_nodes };
         hierarchy.shape.even = !hierarchy.across().is_empty();
-        hierarchy.shape.even_nodes = above.nodes && !hierarchy.leaders_across().is_empty();
+        hierarchy.shape.even_nodes = above_nodes && !hierarchy.leaders_across().is_empty();
         hierarchy
     }
 
     /// The groups of two or more processes that the caller belongs to, bottom to top. In time that goes with
     /// their size.
     ///
-    /// The leader of a group, and of every group below it, is the lowest rank in it; with a `root` the root
-    /// leads all that hold it. Over all processes the groups are a tree. All processes must give the same
-    /// root.
+    /// The leader of a group, and of every group below it, is the lowest rank in it, or that of the cluster;
+    /// with a `root` the root leads all that hold it (but see above for several clusters). Over all processes
+    /// the groups are a tree. All processes must give the same root.
     pub fn groups(&self, root: Option<Rank>) -> Vec<Group> {
         let mut groups = Vec::with_capacity(self.tiers.len());
+        let (below, through) = (self.tiers.len().saturating_sub(1), self.hands_over(root));
+        // The topmost level that counts joins everything; a root that hands over does so below that.
+        let top = if through.is_some() { below.saturating_sub(1) } else { below };
         for (i, tier) in self.tiers.iter().enumerate() {
-            let top = i + 1 == self.tiers.len(); // the topmost level that counts joins everything
-            let mut members = tier.children.clone();
-            let mut chief = members[0];
-            if let Some((root, child)) = root.and_then(|root| Some((root, self.child(tier, root)?))) {
-                replace(&mut members, child, root);
-                chief = root;
-            }
+            let (members, chief) = self.members(tier, root);
             let (Ok(me), Ok(leader)) = (members.binary_search(&self.me), members.binary_search(&chief)) else {
                 break; // someone else leads the caller's part
             };
-            groups.push(Group { level: tier.level, members, me, leader, top });
+            // Other clusters hang below the leader of the root's, in the last group that it leads.
+            let is_below = through == Some(self.me) && me != leader && i < below;
+            if is_below && let Some(tier) = self.tiers.last() {
+                let (members, chief) = self.members(tier, root);
+                if let (Ok(me), Ok(leader)) = (members.binary_search(&self.me), members.binary_search(&chief)) {
+                    groups.push(Group { level: tier.level, members, me, leader, top: false });
+                }
+            }
+            groups.push(Group { level: tier.level, members, me, leader, top: i == top && self.is_roots(root, tier) });
             if me != leader {
                 break;
             }
@@ -144,29 +172,91 @@ impl Hierarchy {
         groups
     }
 
+    /// Whether the topmost group may be one of this tier: not where a root hands over in another cluster.
+    fn is_roots(&self, root: Option<Rank>, tier: &Tier) -> bool {
+        let holds = |root| self.child(tier, root).is_some();
+        self.hands_over(root).is_none() || (tier.level < Level::Grid && root.is_some_and(holds))
+    }
+
+    /// Who stands between the root and other clusters: the leader of its cluster, where the root may not have
+    /// messages with others.
+    fn hands_over(&self, root: Option<Rank>) -> Option<Rank> {
+        let (clusters, root) = (self.clusters.as_ref()?, root?);
+        (self.shape.joined && !clusters.may_cross(root)).then(|| clusters.leader(root))
+    }
+
+    /// Those child modules of a tier that someone else leads than their lowest rank.
+    fn heads(&self, tier: &Tier, root: Option<Rank>) -> Vec<(Rank, Rank)> {
+        let mut heads = Vec::new();
+        let mut add = |rank: Rank| {
+            if let Some(child) = self.child(tier, rank) {
+                heads.retain(|&(other, _)| other != child);
+                heads.push((child, rank));
+            }
+        };
+        if let Some(clusters) = &self.clusters {
+            match tier.level {
+                Level::Grid => clusters.leaders().iter().copied().for_each(&mut add),
+                _ => add(clusters.leader(self.me)),
+            }
+        }
+        root.filter(|_| tier.level < Level::Grid || self.hands_over(root).is_none()).into_iter().for_each(add);
+        heads
+    }
+
+    /// The members of a tier's group, ascending, and which of them leads it.
+    fn members(&self, tier: &Tier, root: Option<Rank>) -> (Vec<Rank>, Rank) {
+        let heads = self.heads(tier, root);
+        let mut members = tier.children.clone();
+        heads.iter().for_each(|&(child, head)| replace(&mut members, child, head));
+        let leads = |rank: &Rank| members.binary_search(rank).is_ok();
+        let root = root.map(|root| self.hands_over(Some(root)).filter(|_| tier.level == Level::Grid).unwrap_or(root));
+        let own = self.clusters.as_ref().filter(|_| tier.level < Level::Grid).map(|clusters| clusters.leader(self.me));
+        let chief = root.filter(leads).or(own.filter(leads)).unwrap_or(members[0]);
+        (members, chief)
+    }
+
     /// What the members of the caller's group of this level stand for: of each, in the group's order, the
     /// ranks of its module, ascending. Of the topmost level every process can ask; nothing where the level
     /// does not count. In time that goes with the ranks in question. `root`: as for [`groups`](Self::groups).
     pub fn parts(&self, level: Level, root: Option<Rank>) -> Vec<Vec<Rank>> {
         let Some(tier) = self.tiers.iter().find(|tier| tier.level == level) else { return Vec::new() };
-        let held = root.and_then(|root| Some((root, self.child(tier, root)?)));
-        let mut members = tier.children.clone();
-        if let Some((root, child)) = held {
-            replace(&mut members, child, root);
-        }
+        let (members, heads) = (self.members(tier, root).0, self.heads(tier, root));
+        let head = |child: Rank| heads.iter().find(|head| head.0 == child).map_or(child, |head| head.1);
+        let through = self.hands_over(root);
+        // Within the root's cluster, the leader stands for other clusters too, unless it is below the root.
+        let others =
+            through.filter(|_| level < Level::Grid && root.is_some_and(|root| self.child(tier, root).is_some()));
         let mut parts = vec![Vec::new(); members.len()];
         let mut add = |rank: Rank| {
-            let child = self.child(tier, rank);
-            let member = held.filter(|held| child == Some(held.1)).map(|held| held.0).or(child);
-            if let Some(Ok(at)) = member.map(|member| members.binary_search(&member)) {
+            let foreign = |leader: &Rank| self.clusters.as_ref().is_some_and(|c| !c.together(*leader, rank));
+            let child = self.child(tier, others.filter(foreign).unwrap_or(rank));
+            let is_left = |leader: Rank| level == Level::Grid && !foreign(&leader) && !self.is_led(leader, root, rank);
+            if through.is_some_and(is_left) {
+                return;
+            }
+            if let Some(Ok(at)) = child.map(|child| members.binary_search(&head(child))) {
                 parts[at].push(rank);
             }
         };
-        match level <= Level::Node {
+        match level <= Level::Node && others.is_none_or(|leader| self.child(tier, leader).is_none()) {
             true => self.local.iter().copied().for_each(&mut add),
             false => (0..self.hosts.len() as Rank).for_each(&mut add),
         }
         parts
+    }
+
+    /// Whether the leader of the root's cluster, which is on another node than the root, has a rank of its
+    /// cluster below it. All processes find the same.
+    fn is_led(&self, leader: Rank, root: Option<Rank>, rank: Rank) -> bool {
+        let host = |rank: Rank| self.hosts[rank as usize] as usize;
+        let module = |layer: &Layer, rank: Rank| layer.module[host(rank)];
+        let apart = |layer: &&Layer| root.is_some_and(|root| module(layer, root) != module(layer, leader));
+        match self.above.iter().rev().find(apart) {
+            Some(layer) => module(layer, rank) == module(layer, leader),
+            None if self.nodes => host(rank) == host(leader),
+            None => rank == leader,
+        }
     }
 
     /// The lowest rank of the child module that holds `root`, if the tier's module holds it.
@@ -210,7 +300,8 @@ impl Hierarchy {
     /// The ranks of the nodes below each member of the topmost group, where both are a power of two, and the
     /// latter the same everywhere; else nothing.
     fn nodes_below(&self) -> Vec<Vec<Vec<Rank>>> {
-        let top = self.tiers.last().filter(|tier| tier.level > Level::Node && !tier.ranks && self.shape.nodes > 1);
+        let several = self.shape.nodes > 1 && self.shape.clusters == 1;
+        let top = self.tiers.last().filter(|tier| tier.level > Level::Node && !tier.ranks && several);
         let Some(tier) = top else { return Vec::new() };
         let mut nodes = vec![Vec::new(); tier.child.len()];
         for (rank, &host) in (0..).zip(self.hosts.iter()) {

@@ -18,13 +18,15 @@ pub enum Level {
     Node,
     /// Computers below one switch of this layer, 1 (leaf switches) to [`SWITCH_LAYERS`].
     Switch(u8),
-    /// Everything: the implicit top.
+    /// One cluster: the implicit top, where the network names no others.
     Cluster,
+    /// Several clusters, joined by processes of their gateway nodes: the implicit top then.
+    Grid,
 }
 
 impl Level {
     /// How many levels there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// Every level, bottom to top; `ALL[level.index()] == level`.
     pub const ALL: [Level; Level::COUNT] = [
@@ -38,6 +40,7 @@ impl Level {
         Level::Switch(3),
         Level::Switch(4),
         Level::Cluster,
+        Level::Grid,
     ];
 
     /// Position from the bottom, below [`Level::COUNT`].
@@ -53,12 +56,13 @@ impl Level {
             Level::Switch(3) => 7,
             Level::Switch(_) => 8,
             Level::Cluster => 9,
+            Level::Grid => 10,
         }
     }
 
     /// The word for it in parameters and in what is shown.
     pub const fn name(self) -> &'static str {
-        ["l2", "l3", "numa", "socket", "node", "switch1", "switch2", "switch3", "switch4", "cluster"]
+        ["l2", "l3", "numa", "socket", "node", "switch1", "switch2", "switch3", "switch4", "cluster", "grid"]
             [self.index() as usize]
     }
 
@@ -73,8 +77,8 @@ impl Level {
 pub enum LevelSpec {
     /// Every level that the machine has.
     Auto,
-    /// These levels, ascending. [`Level::Cluster`] is always meant, and [`Level::Node`] with any level inside
-    /// the node.
+    /// These levels, ascending. [`Level::Cluster`] and [`Level::Grid`] are always meant, and [`Level::Node`]
+    /// with any level inside the node.
     List(Vec<Level>),
 }
 
@@ -128,7 +132,7 @@ impl LevelSpec {
     pub fn holds(&self, level: Level) -> bool {
         match self {
             LevelSpec::Auto => true,
-            LevelSpec::List(_) if level == Level::Cluster => true,
+            LevelSpec::List(_) if level >= Level::Cluster => true,
             LevelSpec::List(list) if level == Level::Node => list.iter().any(|l| l.in_node() || *l == Level::Node),
             LevelSpec::List(list) => list.contains(&level),
         }
@@ -148,7 +152,7 @@ fn levels_of(word: &str) -> Option<&'static [Level]> {
 fn refuse(what: &str, word: &str, column: usize) -> String {
     format!(
         "{what} '{word}' at column {column}; accepted: auto, none, or a comma list of l2, l3, numa, socket, node, \
-         switch (all layers), switch1 to switch{SWITCH_LAYERS}, cluster, each at most once"
+         switch (all layers), switch1 to switch{SWITCH_LAYERS}, cluster, grid, each at most once"
     )
 }
 

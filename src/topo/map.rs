@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::clusters::{Clusters, Sites};
 use super::hardware::Hardware;
 use super::level::{Level, LevelSpec};
 use super::locality::Locality;
@@ -18,6 +19,7 @@ pub struct Placement {
     pub(super) uppers: Arc<[Vec<u32>]>,
     pub(super) local: Vec<(Rank, Locality)>,
     pub(super) hw: Hardware,
+    pub(super) clusters: Option<Arc<Clusters>>,
 }
 
 impl Placement {
@@ -33,12 +35,15 @@ impl Placement {
             .collect()
     }
 
-    /// The lowest level that the caller shares with another rank: the node, a layer of switches, or
-    /// everything.
+    /// The lowest level that the caller shares with another rank: the node, a layer of switches, the cluster,
+    /// or everything.
     pub fn joint(&self, other: Rank) -> Level {
         let [here, there] = [self.me, other].map(|rank| self.hosts[rank as usize] as usize);
         if here == there {
             return Level::Node;
+        }
+        if self.clusters.as_ref().is_some_and(|clusters| !clusters.together(self.me, other)) {
+            return Level::Grid;
         }
         let switches = |host: usize| self.uppers.get(host).into_iter().flatten();
         let layer = (1..).zip(switches(here).zip(switches(there))).find(|(_, (here, there))| here == there);
@@ -79,7 +84,18 @@ impl Placement {
                 Err(_) => (rank, Locality::default()),
             })
             .collect();
-        Placement { me, hosts: hosts.into(), uppers: uppers.into(), local, hw }
+        Placement { me, hosts: hosts.into(), uppers: uppers.into(), local, hw, clusters: None }
+    }
+
+    /// The same on nodes of these clusters.
+    pub fn on(self, sites: &Sites) -> Placement {
+        let clusters = Clusters::new(&self.hosts, sites).map(Arc::new);
+        Placement { clusters, ..self }
+    }
+
+    /// The clusters of the processes, where these are in several.
+    pub fn clusters(&self) -> Option<&Arc<Clusters>> {
+        self.clusters.as_ref()
     }
 
     /// Number of nodes that the processes are on; the same on all of them.

@@ -3,12 +3,14 @@
 //! * [`level`]: the levels of the machine and the user's choice among them;
 //! * [`locality`]: which modules of its node a process is bound to, from PMIx;
 //! * [`network`]: which switches a node hangs on, from a file or from Slurm;
+//! * [`clusters`]: several clusters, and who has messages with the others;
 //! * [`map`]: the placement of a communicator's processes, as one of them sees it;
 //! * `partition`: what the levels make of a placement;
 //! * [`groups`]: the groups that a process belongs to;
 //! * [`show`]: the whole tree, for people; `fold`: a large one on one screen.
 #![forbid(unsafe_code)]
 
+pub mod clusters;
 mod fold;
 pub mod groups;
 pub mod hardware;
@@ -23,6 +25,7 @@ mod shown;
 #[cfg(test)]
 mod properties;
 
+pub use clusters::{Clusters, Sites};
 pub use groups::{Group, Hierarchy, Shape};
 pub use hardware::{Hardware, Modules};
 pub use level::{Level, LevelSpec, SWITCH_LAYERS};

@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 
+use super::clusters::Clusters;
 use super::hardware::Hardware;
 use super::level::{Level, LevelSpec};
 use super::locality::Locality;
@@ -84,8 +85,15 @@ pub(super) struct Above {
     pub layers: Vec<Layer>,
 }
 
-/// The levels above the node, from the node of every rank and the switches of every node.
-pub(super) fn above(hosts: &[u32], uppers: &[Vec<u32>], spec: &LevelSpec, ordered: bool) -> Above {
+/// The levels above the node, from the node of every rank, the switches of every node, and the clusters where
+/// there are several.
+pub(super) fn above(
+    hosts: &[u32],
+    uppers: &[Vec<u32>],
+    clusters: Option<&Clusters>,
+    spec: &LevelSpec,
+    ordered: bool,
+) -> Above {
     let nodes = hosts.iter().max().map_or(0, |&host| host as usize + 1);
     let mut places = vec![Extent { first: ABSENT, last: 0, count: 0 }; nodes];
     let mut order = Vec::new();
@@ -100,7 +108,18 @@ pub(super) fn above(hosts: &[u32], uppers: &[Vec<u32>], spec: &LevelSpec, ordere
         spec.holds(Level::Node) && (!ordered || places.iter().all(|place| place.count == 0 || place.is_interval()));
 
     let mut outer: Vec<Rank> = places.iter().map(|place| if place.count == 0 { ABSENT } else { 0 }).collect();
-    let mut layers = vec![Layer { level: Level::Cluster, module: outer.clone() }];
+    let mut layers = Vec::new();
+    if let Some(clusters) = clusters {
+        layers.push(Layer { level: Level::Grid, module: outer.clone() });
+        let mut first = vec![ABSENT; clusters.count()];
+        for &node in &order {
+            let lowest = places[node as usize].first;
+            let first = &mut first[clusters.of(lowest) as usize];
+            *first = lowest.min(*first);
+            outer[node as usize] = *first;
+        }
+    }
+    layers.push(Layer { level: Level::Cluster, module: outer.clone() });
     let depth = uppers.first().map_or(0, Vec::len);
     let switches = Level::ALL.into_iter().filter(|level| matches!(level, Level::Switch(_))).enumerate().take(depth);
     for (layer, level) in switches.collect::<Vec<_>>().into_iter().rev() {

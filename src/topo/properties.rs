@@ -1,12 +1,14 @@
 //! Random placements, seen by every process alone: do the groups that they find make one tree, and is it the
 //! one of a naive definition?
 
+mod published;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use super::{Group, Hardware, Hierarchy, Level, LevelSpec, Locality, Modules, Placement, show};
+use super::{Clusters, Group, Hardware, Hierarchy, Level, LevelSpec, Locality, Modules, Placement, Sites, show};
 use crate::endpoint::Rank;
 
 type Ranks = BTreeSet<Rank>;
@@ -19,6 +21,7 @@ struct Job {
     localities: Vec<Locality>,
     hw: Hardware,
     spec: LevelSpec,
+    sites: Option<Sites>,
 }
 
 impl Job {
@@ -27,7 +30,16 @@ impl Job {
         let here = |rank: &Rank| self.hosts[*rank as usize] == self.hosts[me as usize];
         let local = (0..self.hosts.len() as Rank).filter(here).map(|r| (r, self.localities[r as usize])).collect();
         let placement = Placement::new(me, self.hosts.clone(), self.uppers.clone(), local, self.hw);
+        let placement = self.sites.as_ref().map_or(placement.clone(), |sites| placement.on(sites));
         Hierarchy::build(&placement, &self.spec, ordered)
+    }
+
+    fn site(&self, rank: Rank) -> u32 {
+        self.sites.as_ref().map_or(0, |sites| sites.of[self.hosts[rank as usize] as usize])
+    }
+
+    fn clusters(&self) -> Option<Clusters> {
+        self.sites.as_ref().and_then(|sites| Clusters::new(&self.hosts, sites))
     }
 
     /// Whether two ranks share their module of a level and of the selected ones above it; by definition.
@@ -36,7 +48,8 @@ impl Job {
         let used = |l: &Level| *l >= level && self.spec.holds(*l) && (!l.in_node() || self.hw.shared(*l));
         a == b
             || Level::ALL.iter().filter(|l| used(l)).all(|&l| match l {
-                Level::Cluster => true,
+                Level::Grid => true,
+                Level::Cluster => self.site(a) == self.site(b),
                 Level::Node => self.hosts[i] == self.hosts[j],
                 Level::Switch(layer) => {
                     let id = |rank: usize| self.uppers.get(self.hosts[rank] as usize)?.get(layer as usize - 1).copied();
@@ -101,7 +114,11 @@ type ByGroup<T> = BTreeMap<(Level, Vec<Rank>), T>;
 type Found = ByGroup<Rank>;
 
 /// What all processes find together, after the checks of the tree; and the ranks below every group.
-fn tree(views: &[Hierarchy], root: Option<Rank>) -> Result<(Found, BTreeSet<(Level, Ranks)>), TestCaseError> {
+fn tree(
+    views: &[Hierarchy],
+    clusters: Option<&Clusters>,
+    root: Option<Rank>,
+) -> Result<(Found, BTreeSet<(Level, Ranks)>), TestCaseError> {
     let mut found: ByGroup<Vec<(Rank, Rank)>> = BTreeMap::new();
     let mut parent = vec![None; views.len()];
     let topmost: BTreeSet<Vec<Rank>> = views
@@ -138,7 +155,8 @@ fn tree(views: &[Hierarchy], root: Option<Rank>) -> Result<(Found, BTreeSet<(Lev
         agreed.insert((level, members), leader);
     }
     // A spanning tree below the root.
-    let top = root.unwrap_or(0);
+    let first = clusters.and_then(|clusters| clusters.leaders().iter().copied().min());
+    let top = root.or(first).unwrap_or(0);
     prop_assert_eq!(agreed.keys().map(|(_, members)| members.len() - 1).sum::<usize>(), views.len() - 1);
     for rank in 0..views.len() as Rank {
         let (mut at, mut steps) = (rank, 0);
@@ -148,17 +166,44 @@ fn tree(views: &[Hierarchy], root: Option<Rank>) -> Result<(Found, BTreeSet<(Lev
         }
         prop_assert_eq!(at, top);
     }
-    Ok((agreed.clone(), subtrees(&agreed, root)?))
+    if let Some(clusters) = clusters {
+        check_crossing(&agreed, clusters, root)?;
+        if root.is_some_and(|root| !clusters.may_cross(root)) {
+            return Ok((agreed, BTreeSet::new()));
+        }
+    }
+    Ok((agreed.clone(), subtrees(&agreed, clusters, root)?))
 }
 
-/// The ranks below every group. Checks that the root leads what holds it and the lowest rank everything else.
-fn subtrees(agreed: &Found, root: Option<Rank>) -> Result<BTreeSet<(Level, Ranks)>, TestCaseError> {
+/// Whoever is in a group with a process of another cluster has messages with it, and may.
+fn check_crossing(agreed: &Found, clusters: &Clusters, root: Option<Rank>) -> Result<(), TestCaseError> {
+    let mut crossing = 0;
+    for (_, members) in agreed.keys() {
+        for (&one, &other) in members.iter().flat_map(|one| members.iter().map(move |other| (one, other))) {
+            prop_assert!(clusters.allows_with(root, one, other), "{one} {other} {root:?} {clusters:?}");
+            prop_assert!(clusters.allows(one, other));
+            crossing += usize::from(!clusters.together(one, other));
+        }
+    }
+    prop_assert_eq!(crossing, clusters.count() * (clusters.count() - 1));
+    Ok(())
+}
+
+/// The ranks below every group. Checks that the root leads what holds it, then the leader of the cluster, and
+/// the lowest rank everything else.
+fn subtrees(
+    agreed: &Found,
+    clusters: Option<&Clusters>,
+    root: Option<Rank>,
+) -> Result<BTreeSet<(Level, Ranks)>, TestCaseError> {
     let mut below: BTreeMap<Rank, Ranks> = BTreeMap::new();
     let mut all = BTreeSet::new();
     for ((level, members), &leader) in agreed {
         let ranks: Ranks =
             members.iter().flat_map(|m| below.get(m).cloned().unwrap_or_else(|| Ranks::from([*m]))).collect();
-        let chief = root.filter(|root| ranks.contains(root)).or(ranks.first().copied());
+        let leaders = clusters.iter().flat_map(|clusters| clusters.leaders()).copied();
+        let own = leaders.filter(|leader| members.contains(leader)).min();
+        let chief = root.filter(|root| ranks.contains(root)).or(own).or(ranks.first().copied());
         prop_assert_eq!(Some(leader), chief);
         below.insert(leader, ranks.clone());
         all.insert((*level, ranks));
@@ -187,7 +232,14 @@ fn check(job: &Job, ordered: bool) -> Result<(), TestCaseError> {
         prop_assert_eq!(view.levels(), expected.as_slice());
         prop_assert_eq!(view.depth(), view.levels().len());
     }
-    let (plain, modules) = tree(&views, None)?;
+    let clusters = job.clusters();
+    let clusters = clusters.as_ref();
+    prop_assert_eq!(views[0].shape().clusters, clusters.map_or(1, Clusters::count));
+    if !views[0].shape().joined {
+        prop_assert!(ordered && clusters.is_some());
+        return Ok(());
+    }
+    let (plain, modules) = tree(&views, clusters, None)?;
     for (level, module) in &modules {
         let first = module.first().copied().unwrap_or(0);
         let all = ranks.clone().filter(|&rank| job.together(first, rank, *level));
@@ -196,13 +248,15 @@ fn check(job: &Job, ordered: bool) -> Result<(), TestCaseError> {
     let top = plain.keys().map(|(level, members)| (*level, members.len())).max_by_key(|&(level, _)| level);
     prop_assert!(views.iter().all(|view| view.top_level_size() == top.map_or(1, |(_, size)| size)));
 
-    let shown = show::collect(&job.hosts, &job.uppers, &job.localities, &job.spec, &job.hw, ordered);
-    let shown: Found =
-        shown.into_iter().map(|group| ((group.level, group.members.clone()), group.members[0])).collect();
+    let shown = show::collect((&job.hosts, &job.uppers, clusters), &job.localities, &job.spec, &job.hw, ordered);
+    let shown: Found = shown.into_iter().map(|group| ((group.level, group.members.clone()), group.leader)).collect();
     prop_assert_eq!(&shown, &plain);
 
     for root in ranks {
-        let (found, below) = tree(&views, Some(root))?;
+        let (found, below) = tree(&views, clusters, Some(root))?;
+        if clusters.is_some_and(|clusters| !clusters.may_cross(root)) {
+            continue;
+        }
         prop_assert_eq!(&below, &modules, "the root moves leaders only");
         if ordered {
             check_order(&found)?;
@@ -217,7 +271,7 @@ type Raw = (u32, u32, [u32; 4], u32);
 fn job() -> impl Strategy<Value = Job> {
     let raw = (0u32..5, 0u32..12, [0u32..3, 0u32..3, 0u32..3, 0u32..3], 0u32..12);
     let shape = (0u32..4, 0u32..3, 0usize..4, [0u32..4, 0u32..4, 0u32..4, 0u32..4]);
-    let spec = (0u32..3, any::<[bool; 10]>());
+    let spec = (0u32..3, any::<[bool; 12]>());
     let switches = proptest::collection::vec([0u32..3, 0u32..3, 0u32..3], 41);
     (proptest::collection::vec(raw, 1..=40), shape, spec, switches).prop_map(|(raw, shape, spec, switches)| {
         let (order, binding, layers, cores) = shape;
@@ -229,10 +283,10 @@ fn job() -> impl Strategy<Value = Job> {
         let of = |at: usize| Modules { modules: 1, cores: if spec.0 == 0 { cores[at] } else { 4 } };
         let hw = Hardware { l2: of(0), l3: of(1), numa: of(2), socket: of(3), processors: 0 };
         // The last one says whether nodes are left out, and all in them.
-        let (picked, nodes) = (|level: &Level| spec.1[level.index() as usize], spec.1[9]);
+        let (picked, nodes) = (|level: &Level| spec.1[level.index() as usize], spec.1[11]);
         let listed = Level::ALL.into_iter().filter(|level| picked(level) && (nodes || *level > Level::Node)).collect();
         let spec = if spec.0 == 2 { LevelSpec::List(listed) } else { LevelSpec::Auto };
-        Job { hosts, uppers, localities, hw, spec }
+        Job { hosts, uppers, localities, hw, spec, sites: None }
     })
 }
 
@@ -267,6 +321,19 @@ proptest! {
     fn views_make_one_tree(job in job(), ordered in any::<bool>()) {
         check(&job, ordered)?;
     }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn so_do_those_of_several_clusters(job in job(), ordered: bool, of: [u32; 5], marks: [bool; 5]) {
+        let site = |node: u32| of[node as usize % 5] % 3;
+        // Few marks: some clusters have none here.
+        let gateway = (0..41).map(|node: u32| marks[node as usize % 5] && node.is_multiple_of(3)).collect();
+        check(&Job { sites: Some(Sites { of: (0..41).map(site).collect(), gateway }), ..job }, ordered)?;
+    }
 }
 
 #[test]
@@ -274,7 +341,7 @@ fn without_nodes_ranks_join_directly() {
     let flat = |spec: &str, hosts: Vec<u32>, uppers| {
         let (localities, hw) = (vec![Locality::default(); hosts.len()], Hardware::default());
         let spec = LevelSpec::parse(spec).expect("levels");
-        let job = Job { hosts, uppers, localities, hw, spec };
+        let job = Job { hosts, uppers, localities, hw, spec, sites: None };
         check(&job, false).expect("one tree");
         job.seen_by(1, false).groups(Some(2)).into_iter().map(|g| (g.level, g.members, g.leader)).collect::<Vec<_>>()
     };
@@ -282,62 +349,4 @@ fn without_nodes_ranks_join_directly() {
     let uppers = vec![vec![5], vec![6]];
     assert_eq!(flat("switch", vec![0, 1, 1, 0], uppers.clone()), [(Level::Switch(1), vec![1, 2], 1)]);
     assert_eq!(flat("switch2", vec![0, 1, 1, 0], uppers), [(Level::Cluster, vec![0, 1, 2, 3], 2)]);
-}
-
-/// The published example: 108 processes by core on nodes 1, 2 and 48 of 64; two sockets of 18 cores that are
-/// also the NUMA nodes; 16 nodes per leaf switch.
-fn published(spec: &str, uppers: Vec<Vec<u32>>) -> Job {
-    let core = |rank: u32| {
-        let (core, half) = (rank % 36, rank % 36 / 18);
-        Locality::parse(&format!("SK{half}:L3{half}:L2{core}:L1{core}:CR{core}:HT{core}:NM{half}"))
-    };
-    let half = Modules { modules: 2, cores: 18 };
-    Job {
-        hosts: (0..108).map(|rank| rank / 36).collect(),
-        uppers,
-        localities: (0..108).map(core).collect(),
-        hw: Hardware { l2: Modules { modules: 36, cores: 1 }, l3: half, numa: half, socket: half, processors: 0 },
-        spec: LevelSpec::parse(spec).expect("levels"),
-    }
-}
-
-fn published_network() -> super::Network {
-    let mut text = "# <node-name> <switch-name>\n".to_string();
-    (1..=64).for_each(|node| text += &format!("node{node:02} sw1{}\n", (node + 15) / 16));
-    super::Network::parse("network", &text).expect("a network")
-}
-
-#[test]
-fn published_example() {
-    let network = published_network();
-    let names = ["node01", "node02", "node48"].map(String::from);
-    for (spec, levels) in [
-        ("numa,socket,node,switch", [Level::Numa, Level::Node, Level::Switch(1), Level::Cluster]),
-        ("numa,node,switch", [Level::Numa, Level::Node, Level::Switch(1), Level::Cluster]),
-        ("auto", [Level::L3, Level::Node, Level::Switch(1), Level::Cluster]),
-    ] {
-        let job = published(spec, network.uppers(&names));
-        let members = |rank| job.seen_by(rank, false).groups(None).into_iter().map(|g| g.members).collect::<Vec<_>>();
-        let run = |first: Rank| (first..first + 18).collect::<Vec<_>>();
-        assert_eq!(members(0), [run(0), vec![0, 18], vec![0, 36], vec![0, 72]], "{spec}");
-        assert_eq!(members(1), [run(0)], "{spec}");
-        assert_eq!(members(36), [run(36), vec![36, 54], vec![0, 36]], "{spec}");
-        assert_eq!(members(72), [run(72), vec![72, 90], vec![0, 72]], "{spec}");
-        assert_eq!(job.seen_by(77, true).levels(), levels);
-        for ordered in [false, true] {
-            check(&job, ordered).expect("one tree");
-        }
-        let view = show::View {
-            hosts: &job.hosts,
-            names: &names,
-            localities: &job.localities,
-            network: Some(&network),
-            spec: &job.spec,
-            hw: job.hw,
-            ordered: false,
-        };
-        let text = show::hierarchy(&view);
-        assert!(text.contains("\n    switch1 sw11: ranks 0,36, leader 0\n"), "{text}");
-        assert!(text.contains("node48/1: ranks 90-107, leader 90\n"), "{text}");
-    }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+use super::clusters::Clusters;
 use super::fold;
 use super::hardware::Hardware;
 use super::level::{Level, LevelSpec};
@@ -44,7 +45,7 @@ pub fn hierarchy(view: &View<'_>) -> String {
     let mut open: Vec<(usize, usize)> = groups.len().checked_sub(1).map(|top| (top, 1)).into_iter().collect();
     while let Some((at, depth)) = open.pop() {
         let group = &groups[at];
-        let (module, ranks, leader) = (view.module(group, &uppers), ranges(&group.members), group.members[0]);
+        let (module, ranks, leader) = (view.module(group, &uppers), ranges(&group.members), group.leader);
         let _ = writeln!(text, "{:indent$}{module}: ranks {ranks}, leader {leader}", "", indent = 2 * depth);
         open.extend(group.below.iter().rev().map(|&below| (below, depth + 1)));
     }
@@ -57,7 +58,7 @@ pub fn dot(view: &View<'_>) -> String {
     let mut text = String::from("digraph hierarchy {\n  node [shape=box];\n");
     for (at, group) in groups.iter().enumerate() {
         let module = view.module(group, &uppers).replace('\\', "\\\\").replace('"', "\\\"");
-        let (ranks, leader) = (ranges(&group.members), group.members[0]);
+        let (ranks, leader) = (ranges(&group.members), group.leader);
         let _ = writeln!(text, "  g{at} [label=\"{module}\\nranks {ranks}\\nleader {leader}\"];");
         for below in &group.below {
             let _ = writeln!(text, "  g{at} -> g{below};");
@@ -73,7 +74,9 @@ impl View<'_> {
         let nodes = self.hosts.iter().max().map_or(0, |&host| host as usize + 1);
         let names: Vec<&str> = (0..nodes).map(|node| self.names.get(node).map_or("", String::as_str)).collect();
         let uppers = self.network.map_or_else(Vec::new, |network| network.uppers(&names));
-        (collect(self.hosts, &uppers, self.localities, self.spec, &self.hw, self.ordered), uppers)
+        let sites = self.network.and_then(|network| network.sites(&names));
+        let clusters = sites.and_then(|sites| Clusters::new(self.hosts, &sites));
+        (collect((self.hosts, &uppers, clusters.as_ref()), self.localities, self.spec, &self.hw, self.ordered), uppers)
     }
 
     /// The level and the name of a group's module: `numa node01/0`, `switch1 sw11`.
@@ -83,7 +86,11 @@ impl View<'_> {
         let node = self.hosts[rank] as usize;
         let host = self.names.get(node).map_or("?", String::as_str);
         match group.level {
-            Level::Cluster => level.to_string(),
+            Level::Cluster => match self.network.and_then(|network| network.cluster_name(host)) {
+                Some(name) => format!("{level} {name}"),
+                None => level.to_string(),
+            },
+            Level::Grid => level.to_string(),
             Level::Node => format!("{level} {host}"),
             Level::Switch(layer) => {
                 let layer = layer as usize - 1;
@@ -101,15 +108,14 @@ impl View<'_> {
 
 /// All groups of two or more without a root, every one behind those below it.
 pub(super) fn collect(
-    hosts: &[u32],
-    uppers: &[Vec<u32>],
+    (hosts, uppers, clusters): (&[u32], &[Vec<u32>], Option<&Clusters>),
     localities: &[Locality],
     spec: &LevelSpec,
     hw: &Hardware,
     ordered: bool,
 ) -> Vec<Shown> {
-    let above = partition::above(hosts, uppers, spec, ordered);
-    let mut groups = Groups::default();
+    let above = partition::above(hosts, uppers, clusters, spec, ordered);
+    let mut groups = Groups { clusters, ..Groups::default() };
     if above.nodes {
         let mut local = vec![Vec::new(); above.first.len()];
         for (rank, &host) in (0..).zip(hosts) {
@@ -120,20 +126,22 @@ pub(super) fn collect(
             let local = &local[node as usize];
             let mut below: Vec<Rank> = local.iter().map(|&(rank, _)| rank).collect();
             for layer in partition::in_node(local, hw, spec, ordered) {
-                groups.add(&layer, (0..local.len()).map(|place| (place, below[place])));
+                let places = |rank: Rank| local.iter().position(|&(other, _)| other == rank);
+                groups.add(&layer, (0..local.len()).map(|place| (place, below[place])), places);
                 below = layer.module;
             }
         }
     }
+    let node = |rank: Rank| hosts.get(rank as usize).map(|&host| host as usize);
     let mut below: Option<&Layer> = None;
     for layer in &above.layers {
         match below {
             None if above.nodes => {
-                groups.add(layer, above.order.iter().map(|&n| (n as usize, above.first[n as usize])))
+                groups.add(layer, above.order.iter().map(|&n| (n as usize, above.first[n as usize])), node)
             }
-            None => groups.add(layer, (0..).zip(hosts).map(|(rank, &host)| (host as usize, rank))),
+            None => groups.add(layer, (0..).zip(hosts).map(|(rank, &host)| (host as usize, rank)), |_| None),
             Some(Layer { module, .. }) => {
-                groups.add(layer, above.order.iter().map(|&node| (node as usize, module[node as usize])));
+                groups.add(layer, above.order.iter().map(|&node| (node as usize, module[node as usize])), node);
             }
         }
         below = Some(layer);
@@ -143,26 +151,43 @@ pub(super) fn collect(
 
 /// Groups in the making.
 #[derive(Default)]
-struct Groups {
+struct Groups<'a> {
+    clusters: Option<&'a Clusters>,
     list: Vec<Shown>,
     /// The topmost group so far that a rank leads.
     led: HashMap<Rank, usize>,
 }
 
-impl Groups {
-    /// Adds the groups of a layer, from every place (or rank) with its label in the layer below.
-    fn add(&mut self, layer: &Layer, places: impl Iterator<Item = (usize, Rank)>) {
+impl Groups<'_> {
+    /// Adds the groups of a layer, from every place (or rank) with its label in the layer below. `place`:
+    /// that of a rank, if it is one of them and not the rank itself.
+    fn add(
+        &mut self,
+        layer: &Layer,
+        places: impl Iterator<Item = (usize, Rank)>,
+        place: impl Fn(Rank) -> Option<usize>,
+    ) {
         let mut modules: BTreeMap<Rank, Vec<Rank>> = BTreeMap::new();
-        for (place, below) in places {
-            modules.entry(layer.module[place]).or_default().push(below);
+        let places: Vec<(usize, Rank)> = places.collect();
+        // Leaders of clusters lead what they are in.
+        let leaders = self.clusters.map_or(&[][..], Clusters::leaders);
+        let below = |leader: Rank| {
+            let at = place(leader)?;
+            Some((places.iter().find(|place| place.0 == at)?.1, leader))
+        };
+        let heads: HashMap<Rank, Rank> = leaders.iter().filter_map(|&leader| below(leader)).collect();
+        for &(place, below) in &places {
+            modules.entry(layer.module[place]).or_default().push(heads.get(&below).copied().unwrap_or(below));
         }
-        for (leader, mut members) in modules {
+        for mut members in modules.into_values() {
             members.sort_unstable();
             members.dedup();
             if members.len() > 1 {
                 let below = members.iter().filter_map(|member| self.led.get(member).copied()).collect();
+                let own = members.iter().find(|member| leaders.contains(member));
+                let leader = own.copied().unwrap_or(members[0]);
                 self.led.insert(leader, self.list.len());
-                self.list.push(Shown { level: layer.level, members, below });
+                self.list.push(Shown { level: layer.level, members, leader, below });
             }
         }
     }

@@ -8,8 +8,9 @@ use std::fmt::Write;
 #[derive(Debug)]
 pub(super) struct Shown {
     pub level: Level,
-    /// Ascending; the first one leads.
+    /// Ascending.
     pub members: Vec<Rank>,
+    pub leader: Rank,
     pub below: Vec<usize>,
 }
 

@@ -17,9 +17,18 @@ const TORUS: &str = "- topology: t\n  torus3d:\n    toruses:\n      - name: pod1
                      \x20         - anchor: {x: 0, y: 0, z: 0}\n            nodes: rack1-node[01-16]\n        placements:\n          - dims: {x: 2, y: 2, z: 2}\n";
 const RINGS: &str = "- topology: t\n  ring:\n    rings:\n      - ring: r\n        nodes: node[01-08]\n- topology: u\n  flat:\n    alpha_step_rank: true\n";
 
-const EXAMPLES: [&str; 7] = [TREE, BLOCK, RING, TABLE, YAML, TORUS, RINGS];
+const CLUSTERS: &str = "# node leaf cluster\nn1 a cluster:north gateway\nn2 b cluster:north\ns1 c cluster:south\n";
+const SEVERAL: &str =
+    "ClusterName=north Nodes=n[1-9] Gateways=n[1-2]\nClusterName=south \\\n Nodes=s[01-16],t Gateways=t\n";
 
-const TOKENS: [&str; 66] = [
+const EXAMPLES: [&str; 9] = [TREE, BLOCK, RING, TABLE, YAML, TORUS, RINGS, CLUSTERS, SEVERAL];
+
+const TOKENS: [&str; 71] = [
+    "ClusterName=",
+    "Gateways=",
+    "TopologyFile=",
+    "cluster:",
+    " gateway",
     "SwitchName=",
     "Switches=",
     "Nodes=",

@@ -68,6 +68,7 @@ fn look_up(handle: *mut ompi_communicator_t, rank: Rank, names: &[cr_proc]) -> R
     let (hosts, nodes) = placement::nodes(&places);
     let network = network::of(names, &hosts, &nodes).map_err(refused)?;
     network::warn(names, &nodes, network.as_deref());
+    let sites = network.as_ref().and_then(|network| network.sites(&nodes));
     let uppers = network.map_or_else(Vec::new, |network| network.uppers(&nodes));
     let here = || (0..).zip(&places).filter(|(place, _)| hosts[*place as usize] == hosts[rank as usize]);
     let local: Vec<_> = here().map(|(place, at)| (place, at.locality)).collect();
@@ -75,7 +76,11 @@ fn look_up(handle: *mut ompi_communicator_t, rank: Rank, names: &[cr_proc]) -> R
     let around: Vec<_> = here().map(|(_, place)| *place).collect();
     let hardware = placement::hardware(&names[first as usize], &around)
         .map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code })?;
-    Ok(Placement::new(rank, hosts, uppers, local, hardware))
+    let placement = Placement::new(rank, hosts, uppers, local, hardware);
+    Ok(match sites {
+        Some(sites) => placement.on(&sites),
+        None => placement,
+    })
 }
 
 /// Says why there is no answer; the error for it.

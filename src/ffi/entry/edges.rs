@@ -78,7 +78,7 @@ fn exchange<O: Blocks>(
     let given = Given { block, bytes: None, commutative: false };
     let decision = comm.decide(kind, given).ok()?;
     let Some(Choice::Neighbor(Neighbor::Direct(posts))) = decision.choice else { return None };
-    if by_all && decision.shares {
+    if decision.apart || (by_all && decision.shares) {
         return None;
     }
     counters::handled(kind, Mode::Blocking);

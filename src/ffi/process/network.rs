@@ -27,8 +27,16 @@ fn source() -> Result<&'static Source, &'static str> {
         "auto" => Ok(Source::Slurm),
         path => {
             let text = Network::load(path).map_err(|e| format!("coll_rust_network_file = \"{path}\": {e}"))?;
-            let network = Network::parse(path, &text).map_err(|e| format!("coll_rust_network_file: {e}"))?;
-            Ok(Source::File(network, hash(&text)))
+            // Of several clusters the files of all.
+            let mut all = text.clone();
+            let mut open = |path: &str| {
+                let text = Network::load(path)?;
+                all.extend(["\0", &text]);
+                Ok(text)
+            };
+            let network =
+                Network::parse_with(path, &text, &mut open).map_err(|e| format!("coll_rust_network_file: {e}"))?;
+            Ok(Source::File(network, hash(&all)))
         }
     };
     SOURCE.get_or_init(read).as_ref().map_err(String::as_str)
@@ -42,6 +50,11 @@ fn hash(text: &str) -> u64 {
 /// Reads the file, if there is one.
 pub fn check() -> Result<(), &'static str> {
     source().map(|_| ())
+}
+
+/// Whether the file names clusters.
+pub fn names_clusters() -> bool {
+    matches!(source(), Ok(Source::File(network, _)) if network.has_clusters())
 }
 
 /// What other processes are told: lines of the card.

@@ -270,6 +270,26 @@ fn bad_peers_and_tags() {
 }
 
 #[test]
+fn ranks_that_must_not_have_messages() {
+    let world = World::new(3).only(|one, other| one + other < 3);
+    let run = |from: Rank, to: Rank| {
+        let ends = move |ep: SimEndpoint| async move {
+            match ep.rank() {
+                rank if rank == from => ep.send(to, tag(0), Span::empty()).await,
+                rank if rank == to => ep.recv(from, tag(0), Span::empty()).await,
+                _ => Ok(()),
+            }
+        };
+        world.run_seed(1, ends)
+    };
+    assert!(run(0, 1).is_ok() && run(2, 0).is_ok());
+    for (from, to) in [(1, 2), (2, 1)] {
+        let failed = run(from, to).unwrap_err();
+        assert!(matches!(*failed.failure, Failure::Apart { .. }), "{failed}");
+    }
+}
+
+#[test]
 fn bad_local_operations() {
     assert_fails!(1, Failure::Extent { extent: 1, unit: 4, .. }, |ep| async move {
         let temp = ep.temp(2)?;

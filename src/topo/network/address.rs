@@ -129,12 +129,12 @@ impl Network {
                 }));
             }
             let Some((&unit, above)) = way.split_first() else { continue };
-            if nodes.add(host, At::START, ways.len() as u32).is_ok() {
+            if nodes.add(host, At::START, ways.len() as u32, false).is_ok() {
                 ways.push(Way { unit, above: Rc::from(above) });
             }
         }
         let name = move |number: u32| names.get(number as usize).cloned().unwrap_or_default();
-        Network::build(Read { nodes, ways, name: Box::new(name), two: "" }).unwrap_or_default()
+        Network::build(Read { nodes, ways, name: Box::new(name), two: "", homes: None }).unwrap_or_default()
     }
 }
 

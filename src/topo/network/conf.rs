@@ -16,7 +16,7 @@ use super::{Nodes, Read, uncomment};
 
 /// A line with its continuations, and where its parts come from.
 #[derive(Default)]
-struct Line {
+pub(super) struct Line {
     text: String,
     /// Where a part starts in the text, and in the file.
     parts: Vec<(u32, u32)>,
@@ -24,7 +24,7 @@ struct Line {
 
 impl Line {
     /// Where byte `at` of the text stands in the file.
-    fn place(&self, at: usize) -> At {
+    pub fn place(&self, at: usize) -> At {
         let behind = self.parts.partition_point(|&(start, _)| start as usize <= at);
         let part = behind.checked_sub(1).and_then(|part| self.parts.get(part));
         part.map_or(At::START, |&(start, from)| At::Byte(from + at as u32 - start))
@@ -32,7 +32,7 @@ impl Line {
 }
 
 /// Hands over the lines, continued ones as one.
-fn each_line(text: &str, mut visit: impl FnMut(&Line) -> Result<(), Fault>) -> Result<(), Fault> {
+pub(super) fn each_line(text: &str, mut visit: impl FnMut(&Line) -> Result<(), Fault>) -> Result<(), Fault> {
     let mut open = Line::default();
     let mut from = 0;
     for raw in text.split_inclusive('\n') {
@@ -54,15 +54,15 @@ fn each_line(text: &str, mut visit: impl FnMut(&Line) -> Result<(), Fault>) -> R
 }
 
 /// One `key=value`, with the offsets of both in their line.
-struct Pair<'a> {
-    key: &'a str,
-    key_at: usize,
-    value: &'a str,
-    value_at: usize,
+pub(super) struct Pair<'a> {
+    pub key: &'a str,
+    pub key_at: usize,
+    pub value: &'a str,
+    pub value_at: usize,
 }
 
 /// The `key=value` pairs of a line; blanks around the `=` are allowed, as Slurm allows them.
-fn pairs(line: &Line) -> Result<Vec<Pair<'_>>, Fault> {
+pub(super) fn pairs(line: &Line) -> Result<Vec<Pair<'_>>, Fault> {
     let text = line.text.as_str();
     let run = |from: usize, outside: &dyn Fn(char) -> bool| text[from..].find(outside).map_or(text.len(), |n| from + n);
     let (blank, dark) = (|c: char| c.is_whitespace(), |c: char| !c.is_whitespace());

@@ -1,5 +1,7 @@
 //! Places in a file, and what is wrong there.
 
+use super::NetworkError;
+
 /// The place of a word: found out only when an error names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
@@ -64,6 +66,13 @@ pub(super) struct Fault {
 impl Fault {
     pub fn new(at: At, message: impl Into<String>) -> Fault {
         Fault { at, message: message.into(), other: None }
+    }
+
+    /// The same as everybody sees it: of this file, with this text.
+    pub fn locate(self, file: &str, text: &str) -> NetworkError {
+        let (line, column) = self.at.find(text);
+        let other = self.other.map_or(String::new(), |at| format!(" on line {}", at.find(text).0));
+        NetworkError { file: file.to_string(), line, column, message: self.message + &other }
     }
 
     pub fn and(self, other: At) -> Fault {

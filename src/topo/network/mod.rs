@@ -4,12 +4,14 @@
 //! | form | known by | module |
 //! |---|---|---|
 //! | a table, a line per node: `node01 leaf spine` | none of what follows | `table` |
+//! | several clusters, each with a file or a list of nodes | `ClusterName=` at its beginning | `several` |
 //! | Slurm's `topology.conf` | a `=` in its first line that is neither blank nor a comment | `conf` |
 //! | Slurm's `topology.yaml` | a name that ends in `.yaml` or `.yml`, or `-` or `%` as first character | `topologies` |
 //! | `SLURM_TOPOLOGY_ADDR` of every node | given apart from files | [`address`] |
 //!
 //! All of them say of each node what stands above it: switches of a tree (`tree`), or blocks and what joins
-//! blocks, rings, toruses (`units`). At most [`SWITCH_LAYERS`] layers are used, the lowest ones.
+//! blocks, rings, toruses (`units`). At most [`SWITCH_LAYERS`] layers are used, the lowest ones. Above all
+//! switches there may be clusters, named by a table or by a file of several.
 
 pub mod address;
 mod conf;
@@ -17,12 +19,15 @@ mod fault;
 mod hostlist;
 mod nodes;
 mod read;
+mod several;
 mod table;
 mod topologies;
 mod tree;
 mod units;
 mod yaml;
 
+#[cfg(test)]
+mod clusters;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
@@ -33,6 +38,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
+use super::clusters::Sites;
 use super::level::SWITCH_LAYERS;
 use fault::{At, Fault};
 use nodes::{Node, Nodes};
@@ -77,6 +83,16 @@ struct Read {
     name: Box<dyn Fn(u32) -> String>,
     /// What a node in two units is.
     two: &'static str,
+    /// The clusters, where they are named.
+    homes: Option<Homes>,
+}
+
+/// The clusters of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Homes {
+    names: Vec<String>,
+    /// The cluster of every unit.
+    of: Vec<u32>,
 }
 
 /// The switches of every node that a network file names.
@@ -91,6 +107,8 @@ pub struct Network {
     ids: Vec<u32>,
     /// Per layer the name of every id.
     names: Vec<Vec<String>>,
+    /// The clusters, where they are named.
+    homes: Option<Homes>,
 }
 
 impl Network {
@@ -99,11 +117,22 @@ impl Network {
     /// # Errors
     /// The first thing that is wrong: an unreadable line, a node twice, a switch below itself, and so on.
     pub fn parse(file: &str, text: &str) -> Result<Network, NetworkError> {
-        Network::read_text(file, text).map_err(|fault| {
-            let (line, column) = fault.at.find(text);
-            let other = fault.other.map_or(String::new(), |at| format!(" on line {}", at.find(text).0));
-            NetworkError { file: file.to_string(), line, column, message: fault.message + &other }
-        })
+        Network::parse_with(file, text, &mut |_| Err("cannot be read here".to_string()))
+    }
+
+    /// The same, of a file that may name others; `open` reads these.
+    ///
+    /// # Errors
+    /// Likewise, in whichever file.
+    pub fn parse_with(
+        file: &str,
+        text: &str,
+        open: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<Network, NetworkError> {
+        match several::is_so(text) && text.len() <= FILE_BYTES {
+            true => several::read(file, text, open),
+            false => Network::read_text(file, text).map_err(|fault| fault.locate(file, text)),
+        }
     }
 
     fn read_text(file: &str, text: &str) -> Result<Network, Fault> {
@@ -124,7 +153,7 @@ impl Network {
     /// Gives every unit its ids, from the top down: an id stands for the whole way above it. Shorter ways are
     /// filled up at the bottom, so the highest switches of all ways are in the same layer.
     fn build(read: Read) -> Result<Network, Fault> {
-        let Read { nodes, mut ways, name, two } = read;
+        let Read { nodes, mut ways, name, two, homes } = read;
         let (text, mut nodes) = nodes.sort(two)?;
         // Units without nodes do not count.
         let mut used: Vec<Option<u32>> = vec![None; ways.len()];
@@ -132,15 +161,16 @@ impl Network {
         for node in &mut nodes {
             let unit = node.unit as usize;
             node.unit = *used[unit].get_or_insert_with(|| {
-                kept.push(ways[unit].clone());
+                kept.push(unit);
                 kept.len() as u32 - 1
             });
         }
-        ways = kept;
+        let homes = homes.map(|homes| Homes { of: kept.iter().map(|&unit| homes.of[unit]).collect(), ..homes });
+        ways = kept.into_iter().map(|unit| ways[unit].clone()).collect();
         let all = ways.iter().map(|way| way.above.len() + 1).max().unwrap_or(0);
         let layers = all.min(SWITCH_LAYERS as usize);
         let mut network =
-            Network { layers, text, nodes, names: vec![Vec::new(); layers], ids: vec![0; layers * ways.len()] };
+            Network { layers, text, nodes, names: vec![Vec::new(); layers], ids: vec![0; layers * ways.len()], homes };
         let mut known: HashMap<(usize, u32, u32), u32> = HashMap::new();
         let mut counts = vec![0; all];
         for (at, Way { unit, above }) in ways.iter().enumerate() {
@@ -184,12 +214,15 @@ impl Network {
         if self.layers == 0 {
             return Some(&[]);
         }
-        let node = self
-            .exactly(host)
-            .or_else(|| short_name(host).and_then(|short| self.exactly(short)))
-            .or_else(|| self.longer(host))?;
-        let unit = node.unit as usize;
+        let unit = self.node(host)?.unit as usize;
         self.ids.get(unit * self.layers..(unit + 1) * self.layers)
+    }
+
+    /// The node that a name means.
+    fn node(&self, host: &str) -> Option<&Node> {
+        self.exactly(host)
+            .or_else(|| short_name(host).and_then(|short| self.exactly(short)))
+            .or_else(|| self.longer(host))
     }
 
     fn exactly(&self, name: &str) -> Option<&Node> {
@@ -222,6 +255,36 @@ impl Network {
             .enumerate()
             .map(|(at, host)| self.switches(host.as_ref()).map_or_else(|| alone(at), <[u32]>::to_vec))
             .collect()
+    }
+}
+
+impl Network {
+    /// The clusters of several nodes, where they are named. A node that is not in the file is a cluster of
+    /// its own. In a cluster without a marked node, every node may reach the others.
+    pub fn sites<S: AsRef<str>>(&self, hosts: &[S]) -> Option<Sites> {
+        let Homes { names, of } = self.homes.as_ref()?;
+        let home = |node: &Node| of.get(node.unit as usize).copied().unwrap_or(0);
+        let mut marked = vec![false; names.len()];
+        for node in self.nodes.iter().filter(|node| node.gateway) {
+            marked[home(node) as usize] = true;
+        }
+        let site = |(at, host): (usize, &S)| match self.node(host.as_ref()) {
+            Some(node) => (home(node), node.gateway || !marked[home(node) as usize]),
+            None => (u32::MAX - at as u32, true),
+        };
+        let (of, gateway) = hosts.iter().enumerate().map(site).unzip();
+        Some(Sites { of, gateway })
+    }
+
+    /// Whether it names clusters.
+    pub fn has_clusters(&self) -> bool {
+        self.homes.is_some()
+    }
+
+    /// The name of a node's cluster, for messages.
+    pub fn cluster_name(&self, host: &str) -> Option<&str> {
+        let (node, homes) = (self.node(host)?, self.homes.as_ref()?);
+        homes.names.get(*homes.of.get(node.unit as usize)? as usize).map(String::as_str)
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) struct Node {
     pub end: u32,
     /// Number of its unit: leaf switch, block, ring or torus.
     pub unit: u32,
+    /// Whether it is marked as one that reaches other clusters.
+    pub gateway: bool,
 }
 
 impl Node {
@@ -46,19 +48,19 @@ impl Nodes {
                 }
                 let start = text.len() as u32;
                 text.push_str(name);
-                nodes.push(Node { start, end: text.len() as u32, unit });
+                nodes.push(Node { start, end: text.len() as u32, unit, gateway: false });
                 Ok(())
             },
         )
     }
 
     /// Takes in one name.
-    pub fn add(&mut self, name: &str, at: At, unit: u32) -> Result<(), Fault> {
+    pub fn add(&mut self, name: &str, at: At, unit: u32, gateway: bool) -> Result<(), Fault> {
         self.budget.take(name.len()).map_err(|what| Fault::new(at, format!("too many {what}")))?;
         self.places.push((self.list.len() as u32, at));
         let start = self.text.len() as u32;
         self.text.push_str(name);
-        self.list.push(Node { start, end: self.text.len() as u32, unit });
+        self.list.push(Node { start, end: self.text.len() as u32, unit, gateway });
         Ok(())
     }
 

@@ -122,7 +122,7 @@ impl Tree {
                 together(all.iter().map(String::as_str))
             }
         };
-        Ok(Read { nodes, ways, name: Box::new(name), two: "is below two switches" })
+        Ok(Read { nodes, ways, name: Box::new(name), two: "is below two switches", homes: None })
     }
 
     /// The switches above every switch, ascending.

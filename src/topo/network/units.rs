@@ -85,6 +85,6 @@ impl Units {
             let (ratio, block) = (ratios[layer], number - firsts[layer] as usize);
             together(names.iter().skip(block * ratio).take(ratio).map(String::as_str))
         };
-        Ok(Read { nodes, ways, name: Box::new(name), two })
+        Ok(Read { nodes, ways, name: Box::new(name), two, homes: None })
     }
 }
