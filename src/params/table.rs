@@ -42,7 +42,7 @@ impl Param {
 }
 
 const LEVELS_HELP: &str = "auto, none (one flat group), or a comma list of l2, l3, numa, socket, node, switch (every layer) or \
-                           switch1 to switch4, cluster";
+                           switch1 to switch4, cluster, grid (several clusters)";
 const SIZE_HELP: &str = "auto, 0 (never cut), or a number of bytes with k, m or g after it for KiB, MiB, GiB";
 
 fn levels_text() -> String {
@@ -318,7 +318,7 @@ pub const TABLE: &[Param] = &[
         kind: Kind::Text,
         default: "auto",
         help: "Which switches the nodes hang on: as Slurm tells each task (auto), unknown (none), or as a file says.",
-        details: "A table, or Slurm's topology.conf or topology.yaml (docs/network.md).",
+        details: "A table, or Slurm's topology.conf or topology.yaml (docs/network.md). It may name several clusters (docs/clusters.md).",
         level: 2,
         accepted: || "auto, none, or the path of a readable file".to_owned(),
         set: |c, t| {

@@ -85,13 +85,14 @@ impl Found {
 fn below(hierarchies: &[Hierarchy], group: &Group, root: Option<Rank>) -> Vec<Vec<usize>> {
     let stands_for = |&member: &Rank| {
         let mut ranks = vec![member as usize];
-        let mut open = vec![(member, group.level)];
-        while let Some((leader, level)) = open.pop() {
-            for led in hierarchies[leader as usize].groups(root) {
-                if led.level < level && led.members[led.leader] == leader {
+        let mut open = vec![(member, (group.level, group.members.clone()))];
+        while let Some((leader, above)) = open.pop() {
+            let groups = hierarchies[leader as usize].groups(root);
+            for led in groups.into_iter().take_while(|led| (led.level, &led.members) != (above.0, &above.1)) {
+                if led.members[led.leader] == leader {
                     for &other in led.members.iter().filter(|&&other| other != leader) {
                         ranks.push(other as usize);
-                        open.push((other, led.level));
+                        open.push((other, (led.level, led.members.clone())));
                     }
                 }
             }

@@ -40,7 +40,7 @@ fn run(
     let exchange = |_: &Facts| exchange;
     let specs = &Specs { trees: &choice.choose(), exchange: &exchange, bcast, order };
     let (streams_ref, into_ref, in_place_ref) = (&streams, &into, &in_place);
-    let stats = World::new(machine.size() as u32).run_seed(seed, |ep| async move {
+    let stats = machine.world(World::new(machine.size() as u32), None).run_seed(seed, |ep| async move {
         let rank = ep.rank() as usize;
         let own = (!in_place_ref[rank]).then_some(&streams_ref[rank]);
         allgather(&found.job(&ep, &cut, true), &found.parts[rank], specs, own, &into_ref[rank]).await

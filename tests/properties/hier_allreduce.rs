@@ -1,17 +1,19 @@
 //! Allreduce on a communicator.
 
+use super::composition::Found;
 use super::data::{Buffers, Op, layouts};
 use super::hier_reduce::operation;
-use super::job::{Machine, hops, large_machine, levels, machine, part};
+use super::job::{Machine, hops, large_machine, levels, machine, one_cluster, part};
 use super::random::{Cut, config, cut, parse, spec};
 use super::team::traffic;
 use coll_rust::algo::reduce::Value;
 use coll_rust::endpoint::Endpoint;
 use coll_rust::hier::allreduce::{Specs, allreduce, two_trees};
+use coll_rust::hier::central::{What, central, middle};
 use coll_rust::hier::lanes::segments;
 use coll_rust::select::{Allreduce, Bcast, Reduce, Spec};
 use coll_rust::sim::{Rng, Stats};
-use coll_rust::topo::{Group, Level, LevelSpec};
+use coll_rust::topo::{Level, LevelSpec};
 use proptest::prelude::*;
 
 /// The parameters.
@@ -19,26 +21,36 @@ type Params<'a> = (&'a Spec<Allreduce>, &'a Spec<Reduce>, &'a Spec<Bcast>);
 
 /// Runs an allreduce and checks it; along two trees where there is a second one to go down.
 fn run(
-    groups: &[Vec<Group>],
-    down: Option<&[Vec<Group>]>,
+    machine: &Machine,
+    levels: &LevelSpec,
+    down: Option<&LevelSpec>,
     (op, commutes): (Op, bool),
     params: Params,
     cut: &Cut,
     seed: u64,
 ) -> Stats {
     let mut rng = Rng::new(seed);
-    let size = groups.len();
+    let (groups, size) = (&machine.groups(levels, !commutes, None), machine.size());
+    let down = &down.map(|levels| machine.groups(levels, false, None));
+    let middle = middle(&machine.placement(0));
+    let found = machine.is_central(levels, !commutes, None).then(|| Found::new(machine, levels, false, Some(middle)));
+    let found = found.as_ref();
     let unit = layouts(Op::SIZE)[rng.below(4)];
     let inputs: Vec<_> = (0..size).map(|_| op.values(&mut rng, cut.units)).collect();
     // MPI wants all or none in place; the algorithms do not care.
     let chance = rng.below(3);
     let buffers: Vec<_> = inputs.iter().map(|input| Buffers::new(unit, input, rng.below(2) < chance)).collect();
     let buffers_ref = &buffers;
-    let stats = op.world(size, unit).run_seed(seed, |ep| async move {
+    let world = machine.world(op.world(size, unit), None);
+    let stats = world.run_seed(seed, |ep| async move {
         let mine = &buffers_ref[ep.rank() as usize];
         let input = if mine.in_place() { Value::owned(mine.input()) } else { Value::borrowed(mine.input()) };
         let job = part(&ep, groups, cut, commutes);
         let specs = Specs { allreduce: params.0, reduce: params.1, bcast: params.2 };
+        if let Some(found) = found {
+            let (job, parts) = (found.job(&ep, cut, commutes), &found.parts[ep.rank() as usize]);
+            return central(&job, parts, middle, What::Allreduce(params.2), mine.input(), Some(mine.target())).await;
+        }
         match down {
             None => allreduce(&job, &specs, input, mine.target()).await,
             Some(down) => two_trees(&job, &down[ep.rank() as usize], params.1, params.2, input, mine.target()).await,
@@ -58,8 +70,7 @@ proptest! {
     fn everybody_gets_the_combination(
         machine in machine(), levels in levels(), op in operation(), params in (spec(), spec(), spec()), cut in cut(), seed: u64,
     ) {
-        let groups = machine.groups(&levels, !op.1, None);
-        run(&groups, None, op, (&params.0, &params.1, &params.2), &cut, seed);
+        run(&machine, &levels, None, op, (&params.0, &params.1, &params.2), &cut, seed);
     }
 }
 
@@ -70,24 +81,22 @@ proptest! {
     fn sums_of_floats_have_the_same_bits(
         machine in machine(), params in (spec(), spec(), spec()), cut in cut(), seed: u64,
     ) {
-        let groups = machine.groups(&LevelSpec::Auto, false, None);
-        run(&groups, None, (Op::Float, true), (&params.0, &params.1, &params.2), &cut, seed);
+        run(&machine, &LevelSpec::Auto, None, (Op::Float, true), (&params.0, &params.1, &params.2), &cut, seed);
     }
 
     #[test]
     fn two_trees_may_differ(
-        machine in machine(), levels in (levels(), levels()), op in operation(), params in (spec(), spec()), cut in cut(),
+        machine in one_cluster(), levels in (levels(), levels()), op in operation(), params in (spec(), spec()), cut in cut(),
         seed: u64,
     ) {
-        let (up, down) = (machine.groups(&levels.0, !op.1, None), machine.groups(&levels.1, false, None));
-        run(&up, Some(&down), op, (&Spec::AUTO, &params.0, &params.1), &cut, seed);
+        run(&machine, &levels.0, Some(&levels.1), op, (&Spec::AUTO, &params.0, &params.1), &cut, seed);
     }
 
     #[test]
     fn reduce_bcast_goes_up_and_down_once(machine in machine(), cut in cut(), seed: u64) {
         let groups = machine.groups(&LevelSpec::Auto, false, None);
         let trees = (Spec::everywhere(Allreduce::ReduceBcast), parse("knomial/3"), parse("chain"));
-        let stats = run(&groups, None, (Op::Sum, true), (&trees.0, &trees.1, &trees.2), &cut, seed);
+        let stats = run(&machine, &LevelSpec::Auto, None, (Op::Sum, true), (&trees.0, &trees.1, &trees.2), &cut, seed);
         for (level, hops) in Level::ALL.into_iter().zip(hops(&groups)) {
             let expected = traffic(2 * hops * segments(cut.units, cut.segment), 2 * hops * cut.units);
             prop_assert_eq!(stats.level(level.index()), expected, "at {}", level.name());
@@ -98,8 +107,8 @@ proptest! {
     fn the_top_has_the_traffic_of_its_algorithm(machine in machine(), cut in cut(), seed: u64) {
         let groups = machine.groups(&LevelSpec::Auto, false, None);
         let trees = (Spec::everywhere(Allreduce::Ring), parse("flat"), parse("flat"));
-        let stats = run(&groups, None, (Op::Sum, true), (&trees.0, &trees.1, &trees.2), &cut, seed);
-        let top = groups[0].last().map(|group| (group.level, group.members.len())).unwrap_or((Level::Cluster, 1));
+        let stats = run(&machine, &LevelSpec::Auto, None, (Op::Sum, true), (&trees.0, &trees.1, &trees.2), &cut, seed);
+        let top = groups.iter().flatten().find(|group| group.top).map(|group| (group.level, group.members.len())).unwrap_or((Level::Cluster, 1));
         for (level, hops) in Level::ALL.into_iter().zip(hops(&groups)) {
             // Every hop carries the vector twice, and the ring of p members is 2 (p - 1) vectors in all.
             prop_assert_eq!(stats.level(level.index()).units, (2 * hops * cut.units) as u64, "at {}", level.name());
@@ -116,8 +125,7 @@ fn hundreds_of_ranks() {
     for (seed, text) in [(0, "auto"), (1, "ring"), (2, "rabenseifner"), (3, "recursive_doubling"), (4, "reduce_bcast")]
     {
         for op in [(Op::Sum, true), (Op::Affine, false)] {
-            let groups = large_machine(seed).groups(&LevelSpec::Auto, !op.1, None);
-            run(&groups, None, op, (&parse(text), &Spec::AUTO, &Spec::AUTO), &cut, seed);
+            run(&large_machine(seed), &LevelSpec::Auto, None, op, (&parse(text), &Spec::AUTO, &Spec::AUTO), &cut, seed);
         }
     }
 }
@@ -127,6 +135,14 @@ fn two_trees_alone() {
     let groups = Machine::alone().groups(&LevelSpec::Auto, true, None);
     for seed in 0..4 {
         let cut = Cut { units: 13, segment: 4, window: 3, bytes: 13 };
-        run(&groups, Some(&groups), (Op::Affine, false), (&Spec::AUTO, &Spec::AUTO, &Spec::AUTO), &cut, seed);
+        run(
+            &Machine::alone(),
+            &LevelSpec::Auto,
+            Some(&LevelSpec::Auto),
+            (Op::Affine, false),
+            (&Spec::AUTO, &Spec::AUTO, &Spec::AUTO),
+            &cut,
+            seed,
+        );
     }
 }

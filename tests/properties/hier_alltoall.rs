@@ -2,7 +2,7 @@
 
 use super::blocks::{check, contents, no_empty_message, send, user_blocks};
 use super::composition::{Choice, Found, lens, linear, trees};
-use super::job::{Machine, levels, machine};
+use super::job::{Machine, levels, machine, one_cluster};
 use super::random::{Cut, config};
 use coll_rust::endpoint::Endpoint;
 use coll_rust::hier::alltoall::{alltoall, spread};
@@ -37,7 +37,9 @@ fn run(
     let any = linear();
     let choose = &choice.unwrap_or(&any).choose();
     let together = choice.is_some();
-    let stats = World::new(size as u32).run_seed(seed, |ep| async move {
+    let world = World::new(size as u32);
+    let world = if together { machine.world(world, None) } else { world };
+    let stats = world.run_seed(seed, |ep| async move {
         let rank = ep.rank() as usize;
         let (out, into) = ((!in_place).then_some(&out_ref[rank]), &into_ref[rank]);
         let (job, parts) = (found.job(&ep, &cut, true), &found.parts[rank]);
@@ -128,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn spread_sends_each_block_once(machine in machine(), seed: u64) {
+    fn spread_sends_each_block_once(machine in one_cluster(), seed: u64) {
         prop_assume!(machine.size() < 64);
         let lens = table(&mut Rng::new(seed ^ 1), machine.size(), false, false);
         let found = Found::new(&machine, &LevelSpec::Auto, false, None);

@@ -15,7 +15,7 @@ fn run(machine: &Machine, levels: &LevelSpec, spec: Option<&Spec<Barrier>>, seed
     let (groups, size) = (&machine.groups(levels, false, None), machine.size());
     let come = &AtomicUsize::new(0);
     let cut = &Cut { units: 0, segment: 1, window: 1, bytes: 0 };
-    let stats = World::new(size as u32).run_seed(seed, |ep| async move {
+    let stats = machine.world(World::new(size as u32), None).run_seed(seed, |ep| async move {
         come.fetch_add(1, Relaxed);
         let job = part(&ep, groups, cut, true);
         match spec {

@@ -35,7 +35,7 @@ fn run(
     let equal = equal.then(|| lens[0]);
     let cut = Cut { units: 0, segment: segment * equal.unwrap_or(1).max(1), window, bytes: lens.iter().sum() };
     let (streams_ref, all_ref, choose) = (&streams, &all, &choice.choose());
-    let stats = World::new(machine.size() as u32).run_seed(seed, |ep| async move {
+    let stats = machine.world(World::new(machine.size() as u32), Some(root)).run_seed(seed, |ep| async move {
         let own = &streams_ref[ep.rank() as usize];
         let role = match ep.rank() == root {
             true => Role::Root { all: all_ref, own: (!in_place).then_some(own) },

@@ -1,11 +1,13 @@
 //! Reduction on a communicator.
 
+use super::composition::Found;
 use super::data::{Buffers, Op, layouts};
-use super::job::{Machine, crossing, hops, large_machine, levels, machine, part};
+use super::job::{Machine, crossing, hops, large_machine, levels, machine, one_cluster, part};
 use super::random::{Cut, config, cut, parse, spec};
 use super::team::traffic;
 use coll_rust::algo::reduce::Value;
 use coll_rust::endpoint::{Endpoint, Rank};
+use coll_rust::hier::central::{What, central};
 use coll_rust::hier::lanes::segments;
 use coll_rust::hier::reduce::reduce;
 use coll_rust::select::{Reduce, Spec};
@@ -26,17 +28,27 @@ fn run(
 ) -> Stats {
     let mut rng = Rng::new(seed);
     let groups = &machine.groups(levels, !commutes, Some(root));
+    let found =
+        machine.is_central(levels, !commutes, Some(root)).then(|| Found::new(machine, levels, false, Some(root)));
+    let found = found.as_ref();
     let unit = layouts(Op::SIZE)[rng.below(4)];
     let in_place = rng.below(2) == 0;
     let inputs: Vec<_> = (0..machine.size()).map(|_| op.values(&mut rng, cut.units)).collect();
     let buffers: Vec<_> =
         (0..).zip(&inputs).map(|(rank, input)| Buffers::new(unit, input, in_place && rank == root)).collect();
     let buffers_ref = &buffers;
-    let stats = op.world(machine.size(), unit).run_seed(seed, |ep| async move {
+    let world = machine.world(op.world(machine.size(), unit), Some(root));
+    let stats = world.run_seed(seed, |ep| async move {
         let mine = &buffers_ref[ep.rank() as usize];
         let target = (ep.rank() == root).then(|| mine.target());
         let input = if mine.in_place() { Value::owned(mine.input()) } else { Value::borrowed(mine.input()) };
-        reduce(&part(&ep, groups, cut, commutes), spec, input, target).await
+        match found {
+            Some(found) => {
+                let (job, parts) = (found.job(&ep, cut, commutes), &found.parts[ep.rank() as usize]);
+                central(&job, parts, root, What::Reduce, mine.input(), target).await
+            }
+            None => reduce(&part(&ep, groups, cut, commutes), spec, input, target).await,
+        }
     });
     let stats = stats.unwrap_or_else(|failed| panic!("{failed}"));
     (0..).zip(&buffers).for_each(|(rank, buffer)| buffer.check(rank == root));
@@ -67,7 +79,7 @@ proptest! {
 
     #[test]
     fn one_copy_leaves_where_it_must(
-        machine in machine(), tree in prop_oneof![Just("flat"), Just("chain"), Just("knomial/2"), Just("knomial/3")],
+        machine in one_cluster(), tree in prop_oneof![Just("flat"), Just("chain"), Just("knomial/2"), Just("knomial/3")],
         cut in cut(), seed: u64,
     ) {
         let spec = parse(tree);

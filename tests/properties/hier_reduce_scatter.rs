@@ -3,13 +3,14 @@
 use super::composition::{Choice, Found, lens, linear, trees};
 use super::data::{Buffers, Op, layouts};
 use super::hier_reduce::operation;
-use super::job::{Machine, large_machine, levels, machine};
+use super::job::{Machine, large_machine, levels, machine, one_cluster};
 use super::random::{Cut, config, parse, spec};
 use coll_rust::endpoint::{Endpoint, Span};
+use coll_rust::hier::central::{What, central, middle};
 use coll_rust::hier::lanes::segments;
 use coll_rust::hier::reduce_scatter::{Halves, Specs, reduce_scatter};
 use coll_rust::pattern::lengths::Lengths;
-use coll_rust::select::{Facts, Reduce, Spec};
+use coll_rust::select::{Facts, Reduce, ReduceScatter, Spec};
 use coll_rust::sim::{Rng, Stats};
 use coll_rust::topo::{Level, LevelSpec};
 use proptest::prelude::*;
@@ -20,7 +21,7 @@ type Algorithms<'a> = (&'a Spec<Reduce>, Halves, &'a Choice);
 /// One run and its check, in place where the seed says so.
 fn run(
     machine: &Machine,
-    found: &Found,
+    levels: &LevelSpec,
     (op, commutes): (Op, bool),
     (reduce, halves, choice): Algorithms<'_>,
     (segment, window): (usize, u8),
@@ -29,6 +30,13 @@ fn run(
 ) -> Stats {
     let mut rng = Rng::new(seed);
     let unit = layouts(Op::SIZE)[rng.below(4)];
+    let middle = middle(&machine.placement(0));
+    let is_central = machine.is_central(levels, !commutes, None);
+    let found = match is_central {
+        true => &Found::new(machine, levels, false, Some(middle)),
+        false => &Found::new(machine, levels, !commutes, None),
+    };
+    let any = algorithm(halves, commutes);
     let count: usize = lens.iter().sum();
     let lengths = &Lengths::each(lens.iter().copied());
     let inputs: Vec<_> = lens.iter().map(|_| op.values(&mut rng, count)).collect();
@@ -38,12 +46,16 @@ fn run(
     let halves_of = |_: &Facts| halves;
     let specs = &Specs { reduce, halves: &halves_of, trees: &choice.choose() };
     let buffers_ref = &buffers;
-    let stats = op.world(machine.size(), unit).run_seed(seed, |ep| async move {
+    let world = machine.world(op.world(machine.size(), unit), None);
+    let stats = world.run_seed(seed, |ep| async move {
         let rank = ep.rank() as usize;
         let mine = &buffers_ref[rank];
         let target: Span = mine.target().slice(0..lengths.len(rank));
         let (job, parts) = (found.job(&ep, &cut, commutes), &found.parts[rank]);
-        reduce_scatter(&job, parts, specs, mine.input(), lengths, target).await
+        match is_central {
+            true => central(&job, parts, middle, What::ReduceScatter(any, lengths), mine.input(), Some(target)).await,
+            false => reduce_scatter(&job, parts, specs, mine.input(), lengths, target).await,
+        }
     });
     let context = format!("{op:?} {commutes} {halves:?} seed {seed} {lens:?} {in_place:?} {machine:?}");
     let stats = stats.unwrap_or_else(|failed| panic!("{context}: {failed}"));
@@ -56,6 +68,16 @@ fn run(
         assert_eq!(op.exact(&result[..expected.len()]), op.exact(expected), "rank {rank}: {context}");
     }
     stats
+}
+
+/// The algorithm that runs over all ranks.
+fn algorithm(halves: Halves, commutes: bool) -> ReduceScatter {
+    match halves {
+        Halves::RecursiveHalving if commutes => ReduceScatter::RecursiveHalving,
+        Halves::Ring if commutes => ReduceScatter::Ring,
+        Halves::ReduceScatterv => ReduceScatter::ReduceScatterv(3),
+        _ => ReduceScatter::Pairwise,
+    }
 }
 
 fn halves() -> impl Strategy<Value = Halves> {
@@ -78,8 +100,7 @@ proptest! {
         segment in prop_oneof![1..30usize, Just(usize::MAX)], window in 1..=8u8, equal: bool, seed: u64,
     ) {
         let lens = few(seed ^ 1, machine.size(), equal);
-        let found = Found::new(&machine, &levels, !op.1, None);
-        run(&machine, &found, op, (&reduce, halves, &choice), (segment, window), &lens, seed);
+        run(&machine, &levels, op, (&reduce, halves, &choice), (segment, window), &lens, seed);
     }
 }
 
@@ -87,14 +108,14 @@ proptest! {
     #![proptest_config(config(60))]
 
     #[test]
-    fn a_vector_goes_up_and_blocks_come_down(machine in machine(), op in operation(), seed: u64) {
+    fn a_vector_goes_up_and_blocks_come_down(machine in one_cluster(), op in operation(), seed: u64) {
         let lens = few(seed ^ 1, machine.size(), seed % 2 == 0);
         let found = Found::new(&machine, &LevelSpec::Auto, !op.1, None);
         let count: usize = lens.iter().sum();
         let segment = 7.max(count / 10);
         let choice = linear();
         let specs = (&parse("knomial/3"), Halves::Pairwise, &choice);
-        let stats = run(&machine, &found, op, specs, (segment, 3), &lens, seed);
+        let stats = run(&machine, &LevelSpec::Auto, op, specs, (segment, 3), &lens, seed);
         let ranks: Vec<usize> = (0..machine.size()).collect();
         let mut expected = found.rooted(&lens, &ranks, &choice, false);
         for ((level, members), (_, below)) in found.all.iter().filter(|_| count > 0) {
@@ -120,8 +141,7 @@ fn hundreds_of_ranks() {
     for (seed, op) in [(0, (Op::Sum, true)), (1, (Op::Affine, false))] {
         let machine = large_machine(3 * seed);
         let lens: Vec<usize> = (0..machine.size()).map(|rank| rank % 3 / 2).collect();
-        let found = Found::new(&machine, &LevelSpec::Auto, !op.1, None);
         let specs = (&Spec::AUTO, Halves::RecursiveHalving, &linear());
-        run(&machine, &found, op, specs, (50, 2), &lens, seed);
+        run(&machine, &LevelSpec::Auto, op, specs, (50, 2), &lens, seed);
     }
 }

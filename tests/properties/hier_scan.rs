@@ -3,29 +3,44 @@
 use super::blocks::send;
 use super::composition::Found;
 use super::data::{Buffers, Op, layouts};
-use super::job::{Machine, large_machine, levels, machine};
+use super::job::{Machine, large_machine, levels, machine, one_cluster};
 use super::random::{Cut, config, cut};
 use super::team::log;
 use coll_rust::algo::scan::Scan;
 use coll_rust::endpoint::Endpoint;
+use coll_rust::hier::central::{What, central, middle};
 use coll_rust::hier::lanes::segments;
 use coll_rust::hier::scan::{Prefix, scan};
 use coll_rust::select::Facts;
+use coll_rust::select::Scan::{Linear, RecursiveDoubling};
 use coll_rust::sim::{Rng, Stats};
 use coll_rust::topo::{Level, LevelSpec};
 use proptest::prelude::*;
 
 /// One run and its check, in place where the seed says so.
-fn run(machine: &Machine, found: &Found, prefix: Prefix, radix: u32, cut: &Cut, kind: Scan, seed: u64) -> Stats {
+fn run(machine: &Machine, levels: &LevelSpec, prefix: Prefix, radix: u32, cut: &Cut, kind: Scan, seed: u64) -> Stats {
     let mut rng = Rng::new(seed);
+    let middle = middle(&machine.placement(0));
+    let is_central = is_several(machine);
+    let found = match is_central {
+        true => &Found::new(machine, levels, false, Some(middle)),
+        false => &Found::new(machine, levels, true, None),
+    };
+    let any = if radix % 2 == 0 { Linear } else { RecursiveDoubling };
     let unit = layouts(Op::SIZE)[rng.below(4)];
     let op = if rng.below(4) > 0 { Op::Affine } else { Op::Sum };
     let inputs: Vec<_> = (0..machine.size()).map(|_| op.values(&mut rng, cut.units)).collect();
     let buffers: Vec<_> = inputs.iter().map(|input| Buffers::new(unit, input, rng.below(2) == 0)).collect();
     let (buffers_ref, choose) = (&buffers, &move |_: &Facts| prefix);
-    let stats = op.world(machine.size(), unit).run_seed(seed, |ep| async move {
+    let world = machine.world(op.world(machine.size(), unit), None);
+    let stats = world.run_seed(seed, |ep| async move {
         let mine = &buffers_ref[ep.rank() as usize];
-        send(scan(&found.job(&ep, cut, false), choose, radix, kind, mine.input(), mine.target())).await
+        let job = found.job(&ep, cut, false);
+        if is_central {
+            let parts = &found.parts[ep.rank() as usize];
+            return send(central(&job, parts, middle, What::Scan(any, kind), mine.input(), Some(mine.target()))).await;
+        }
+        send(scan(&job, choose, radix, kind, mine.input(), mine.target())).await
     });
     let context = format!("{kind:?} {prefix:?} {radix} {op:?} {cut:?} seed {seed} {machine:?}");
     let stats = stats.unwrap_or_else(|failed| panic!("{context}: {failed}"));
@@ -50,6 +65,10 @@ fn run(machine: &Machine, found: &Found, prefix: Prefix, radix: u32, cut: &Cut, 
     stats
 }
 
+fn is_several(machine: &Machine) -> bool {
+    machine.placement(0).clusters().is_some()
+}
+
 fn kind() -> impl Strategy<Value = Scan> {
     prop_oneof![Just(Scan::Inclusive), Just(Scan::Exclusive)]
 }
@@ -62,8 +81,7 @@ proptest! {
         machine in machine(), levels in levels(), prefix in prop_oneof![Just(Prefix::Linear), Just(Prefix::RecursiveDoubling)],
         radix in 2..6u32, cut in cut(), kind in kind(), seed: u64,
     ) {
-        let found = Found::new(&machine, &levels, true, None);
-        run(&machine, &found, prefix, radix, &cut, kind, seed);
+        run(&machine, &levels, prefix, radix, &cut, kind, seed);
     }
 }
 
@@ -71,10 +89,10 @@ proptest! {
     #![proptest_config(config(60))]
 
     #[test]
-    fn one_vector_up_and_one_down(machine in machine(), linear: bool, cut in cut(), kind in kind(), seed: u64) {
+    fn one_vector_up_and_one_down(machine in one_cluster(), linear: bool, cut in cut(), kind in kind(), seed: u64) {
         let found = Found::new(&machine, &LevelSpec::Auto, true, None);
         let prefix = if linear { Prefix::Linear } else { Prefix::RecursiveDoubling };
-        let stats = run(&machine, &found, prefix, 3, &cut, kind, seed);
+        let stats = run(&machine, &LevelSpec::Auto, prefix, 3, &cut, kind, seed);
         let mut vectors = [0; Level::COUNT];
         for ((level, members), (_, below)) in &found.all {
             let size = members.len();
@@ -101,8 +119,7 @@ proptest! {
 fn hundreds_of_ranks() {
     for (seed, kind) in [(0, Scan::Inclusive), (1, Scan::Exclusive), (3, Scan::Inclusive)] {
         let machine = large_machine(seed);
-        let found = Found::new(&machine, &LevelSpec::Auto, true, None);
         let cut = Cut { units: 5, segment: 3, window: 2, bytes: 80 };
-        run(&machine, &found, Prefix::RecursiveDoubling, 2, &cut, kind, seed);
+        run(&machine, &LevelSpec::Auto, Prefix::RecursiveDoubling, 2, &cut, kind, seed);
     }
 }

@@ -3,8 +3,9 @@
 use super::random::{Cut, SIZES};
 use coll_rust::endpoint::{Endpoint, Rank};
 use coll_rust::hier::Job;
-use coll_rust::sim::{Rng, Stats};
-use coll_rust::topo::{Group, Hardware, Hierarchy, Level, LevelSpec, Locality, Modules, Placement};
+use coll_rust::hier::central::is_due;
+use coll_rust::sim::{Rng, Stats, World};
+use coll_rust::topo::{Group, Hardware, Hierarchy, Level, LevelSpec, Locality, Modules, Placement, Sites};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -17,6 +18,8 @@ pub struct Machine {
     pub uppers: Vec<Vec<u32>>,
     localities: Vec<Locality>,
     hw: Hardware,
+    /// The clusters of the nodes, where there are several.
+    sites: Option<Sites>,
 }
 
 /// How the ranks are numbered.
@@ -58,7 +61,7 @@ impl Machine {
         }
         let hosts = ranks.iter().map(|rank| rank.0).collect();
         let localities = ranks.iter().map(|&(_, [socket, numa, l3, l2])| Locality { l2, l3, numa, socket }).collect();
-        Machine { hosts, uppers, localities, hw }
+        Machine { hosts, uppers, localities, hw, sites: None }
     }
 
     /// `parts` switches with `nodes` nodes each, and `each` ranks on every node, which are numbered anyhow.
@@ -97,7 +100,34 @@ impl Machine {
     pub fn placement(&self, me: Rank) -> Placement {
         let here = |rank: &Rank| self.hosts[*rank as usize] == self.hosts[me as usize];
         let local = (0..self.size() as Rank).filter(here).map(|rank| (rank, self.localities[rank as usize]));
-        Placement::new(me, self.hosts.clone(), self.uppers.clone(), local.collect(), self.hw)
+        let placement = Placement::new(me, self.hosts.clone(), self.uppers.clone(), local.collect(), self.hw);
+        self.sites.as_ref().map_or(placement.clone(), |sites| placement.on(sites))
+    }
+
+    /// The same on up to three clusters, some of whose nodes are gateways.
+    fn joined(self, rng: &mut Rng) -> Machine {
+        let nodes = self.uppers.len();
+        let mut of: Vec<u32> = (0..nodes).map(|_| rng.below(3) as u32).collect();
+        if self.hosts.is_sorted() {
+            of.sort_unstable(); // so that some are runs of ranks
+        }
+        let gateway = (0..nodes).map(|_| rng.below(3) == 0).collect();
+        Machine { sites: Some(Sites { of, gateway }), ..self }
+    }
+
+    /// The world of its ranks, in which only those have messages with other clusters that may in an operation
+    /// with this root.
+    pub fn world(&self, world: World, root: Option<Rank>) -> World {
+        match self.placement(0).clusters().cloned() {
+            Some(clusters) => world.only(move |one, other| clusters.allows_with(root, one, other)),
+            None => world,
+        }
+    }
+
+    /// Whether a reduction goes by one process.
+    pub fn is_central(&self, levels: &LevelSpec, ordered: bool, root: Option<Rank>) -> bool {
+        let joined = self.hierarchy(0, levels, ordered).shape().joined;
+        is_due(&self.placement(0), joined, ordered, false, root)
     }
 
     /// What every rank finds.
@@ -112,7 +142,7 @@ impl Machine {
 }
 
 /// A machine for the smaller sizes, or rarely for the larger ones.
-pub fn machine() -> impl Strategy<Value = Machine> {
+pub fn one_cluster() -> impl Strategy<Value = Machine> {
     let size = prop_oneof![
         24 => proptest::sample::select(&SIZES[1..7]),
         4 => Just(64usize),
@@ -121,6 +151,14 @@ pub fn machine() -> impl Strategy<Value = Machine> {
     let order = proptest::sample::select(&[Order::Blocks, Order::NodeBlocks, Order::Shuffled][..]);
     (size, 1..=6usize, 0..=2usize, order, any::<u64>())
         .prop_map(|(size, nodes, layers, order, seed)| Machine::new(&mut Rng::new(seed), size, nodes, layers, order))
+}
+
+/// The same, of several clusters now and then.
+pub fn machine() -> impl Strategy<Value = Machine> {
+    (one_cluster(), any::<u64>()).prop_map(|(machine, seed)| match seed % 3 {
+        0 => machine.joined(&mut Rng::new(seed)),
+        _ => machine,
+    })
 }
 
 /// A machine of 257 ranks on up to twelve nodes.

@@ -1,7 +1,7 @@
 //! Reproducible mode: the bits of a result depend on the number of ranks and their inputs only.
 
 use super::data::{Buffers, Op, layouts};
-use super::job::{Machine, levels, machine, part};
+use super::job::{Machine, levels, one_cluster, part};
 use super::random::{Cut, config, cut, spec};
 use coll_rust::algo::reduce::Value;
 use coll_rust::endpoint::{Endpoint, Rank};
@@ -56,7 +56,7 @@ proptest! {
 
     #[test]
     fn one_tree_for_all(
-        machine in machine(), levels in levels(), bcast in spec(), cuts in proptest::collection::vec(cut(), 3), seed: u64,
+        machine in one_cluster(), levels in levels(), bcast in spec(), cuts in proptest::collection::vec(cut(), 3), seed: u64,
     ) {
         for op in [Op::Float, Op::Sum] {
             let units = cuts[0].units;

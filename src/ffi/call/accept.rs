@@ -28,7 +28,8 @@ pub unsafe fn accept<'a>(comm: &Comm, call: &'a cr_call, device: Device, mode: M
     Ok(call)
 }
 
-/// The operation of a call that goes to the component below: the parameters leave it to that, there are no
+/// The operation of a call that goes to the component below: the parameters leave it to that (but not
+/// where its processes are in several clusters), there are no
 /// edges to go along, or it is one of the communicator's [first](Comm::has_first_calls). The same on all
 /// ranks.
 ///
@@ -42,8 +43,10 @@ unsafe fn goes_below(comm: &Comm, call: &cr_call, mode: Mode) -> Result<Option<K
         return Ok(Some(kind));
     }
     comm.find_sharing()?;
-    let below = comm.config().algorithm(kind).below() || (kind.is_neighbor() && comm.neighborhood().is_none());
-    Ok(below.then_some(kind))
+    // What is below knows of no clusters.
+    let below = comm.config().algorithm(kind).below() && !comm.is_apart()?;
+    let nowhere = kind.is_neighbor() && comm.neighborhood().is_none();
+    Ok((below || nowhere).then_some(kind))
 }
 
 /// Whether a call, which is not one along edges, [is empty](Call::is_empty): not all ranks make it then, so

@@ -6,7 +6,7 @@ use crate::ffi::base::kind::Kind;
 use crate::ffi::base::name;
 use crate::ffi::comm::identity::Identities;
 use crate::ffi::comm::members::Members;
-use crate::ffi::process::placement;
+use crate::ffi::process::{network, placement};
 use crate::hier::plans::{Along, Plan, Plans};
 use crate::params::Config;
 use crate::select::{Decision, Given, Memo, Sharing, Whole};
@@ -109,6 +109,12 @@ impl Core {
             _ => Sharing::Nodes,
         };
         Ok(*self.sharing.get_or_init(|| found))
+    }
+
+    /// Whether its processes are in several clusters, and not all may have messages with each other. The same
+    /// on all ranks.
+    pub fn is_apart(&self) -> Result<bool, i32> {
+        Ok(network::names_clusters() && self.place()?.clusters().is_some())
     }
 
     /// What is decided about a call: once for all that follow each other alike. The same on all ranks.

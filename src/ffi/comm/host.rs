@@ -5,6 +5,7 @@
 //! be, and otherwise the endpoint leaks its buffers. One thread at a time uses it: who polls the operation.
 
 mod post;
+mod reach;
 
 use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
 use crate::ffi::base::glue::{self, CR_ERR_TRUNCATE, ompi_communicator_t, ompi_op_t, ompi_request_t};
@@ -15,6 +16,7 @@ use crate::ffi::mpi::device::Staging;
 use crate::ffi::mpi::progress::await_progress;
 use crate::ffi::process::counters;
 use crate::shm::copy;
+use crate::topo::Clusters;
 use post::{Post, PostState};
 use smallvec::SmallVec;
 use std::alloc::{Layout, alloc, dealloc};
@@ -66,6 +68,8 @@ pub struct HostEndpoint {
     longest: usize,
     /// What the user's buffers stand for, where they do.
     staging: Option<Arc<Staging>>,
+    /// Where ranks are in several clusters.
+    clusters: Option<Arc<Clusters>>,
     state: UnsafeCell<State>,
 }
 
@@ -82,7 +86,10 @@ impl HostEndpoint {
         let (rank, size) = (comm.rank(), comm.size());
         let longest = (comm.config().max_message / dtype.info.size.max(1)).max(1);
         let state = UnsafeCell::default();
-        HostEndpoint { comm: comm.handle(), rank, size, kind, dtype, op, first_tag, longest, staging: None, state }
+        let apart = comm.is_apart().unwrap_or(false);
+        let clusters = comm.place().ok().filter(|_| apart).and_then(|place| place.clusters().cloned());
+        let comm = comm.handle();
+        HostEndpoint { comm, rank, size, kind, dtype, op, first_tag, longest, staging: None, clusters, state }
     }
 
     /// Asks for elements before it touches them, and tells which are final.
@@ -231,10 +238,16 @@ impl Endpoint for HostEndpoint {
     }
 
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
+        if !self.reaches(to) {
+            return self.refused(to);
+        }
         self.post(data, |data| self.send_one(to, tag, data))
     }
 
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> Post<'_> {
+        if !self.reaches(from) {
+            return self.refused(from);
+        }
         self.post(data, |data| self.recv_one(from, tag, data))
     }
 

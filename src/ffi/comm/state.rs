@@ -104,6 +104,7 @@ impl Comm {
             && !(kind.is_neighbor() || kind == Kind::ReduceScatter)
             && !(setting.names_shm() || setting.names_algorithm() || setting.below())
             && self.levels(kind).is_auto()
+            && !self.is_apart().unwrap_or(true)
     }
 
     /// One of those is made.

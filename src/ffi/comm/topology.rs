@@ -22,6 +22,8 @@ pub struct Neighborhood {
     /// Blocks of a send buffer and of a receive buffer: those for neighbours beyond a border too.
     degrees: (usize, usize),
     within: OnceLock<Within>,
+    /// Where ranks are in several clusters: without the edges within the node, and with them.
+    apart: [OnceLock<Apart>; 2],
     /// For blocks that travel together: each along its edge, and one for all edges; with the edges within the
     /// node, and without them.
     bundles: [OnceLock<Among<Bundles>>; 4],
@@ -36,6 +38,14 @@ pub struct Within {
     pub edges: Edges,
     /// By messages.
     pub rest: Among<Neighbors>,
+}
+
+/// The edges within the caller's cluster, and what blocks it has for ranks of others.
+pub struct Apart {
+    pub here: Among<Neighbors>,
+    /// By rank, in the order in which they are matched: the blocks that it sends there, and those that come.
+    pub out: Vec<Vec<usize>>,
+    pub into: Vec<Vec<usize>>,
 }
 
 /// Messages with a few others.
@@ -99,6 +109,7 @@ impl Neighborhood {
             plain,
             degrees,
             within: OnceLock::new(),
+            apart: Default::default(),
             bundles: Default::default(),
             connected: Agreed::default(),
             lists: Agreed::default(),
@@ -155,6 +166,32 @@ impl Neighborhood {
         Ok(self.within.get_or_init(|| Within { edges, rest }))
     }
 
+    /// The edges within the cluster and the others, of those that do not go through the memory of the node,
+    /// where that has some (`shared`).
+    pub fn apart(&self, comm: &Core, shared: bool) -> Result<&Apart> {
+        let cell = &self.apart[usize::from(shared)];
+        if let Some(known) = cell.get() {
+            return Ok(known);
+        }
+        let place = comm.place().map_err(Error::Mpi)?;
+        let mut edges = self.ranks();
+        if shared {
+            let here = |rank| place.local().binary_search_by_key(&(rank as Rank), |local| local.0).is_ok();
+            [_, edges] = edges.split(here);
+        }
+        let together = |rank: usize| place.clusters().is_none_or(|c| c.together(comm.rank(), rank as Rank));
+        let [here, others] = edges.split(together);
+        let by_rank = |edges: &[Edge]| {
+            let mut slots = vec![Vec::new(); comm.size() as usize];
+            edges.iter().for_each(|edge| slots[edge.peer].push(edge.slot));
+            slots
+        };
+        let (out, into) = (by_rank(&others.destinations), by_rank(&others.sources));
+        let peers = here.peers().collect();
+        let here = Among::new(comm, here, peers, |edges, number| edges.renumber(number));
+        Ok(cell.get_or_init(|| Apart { here, out, into }))
+    }
+
     /// The edges within the node, where they have been asked for before.
     #[inline]
     pub fn known_within(&self) -> Option<&Edges> {
@@ -176,6 +213,8 @@ impl Neighborhood {
         let find = async {
             let size = comm.size() as usize;
             match u32::try_from(self.topology.0.kind) {
+                // Blocks go through leaders, who have to make the call too.
+                _ if comm.is_apart().map_err(Error::Mpi)? => Ok(true),
                 Ok(glue::CR_GRAPH) => Ok(is_connected(size, |rank| self.around(rank, size))),
                 _ => {
                     let peers: Vec<Rank> = self.plain.members.iter().copied().filter(|&r| r != comm.rank()).collect();

@@ -19,7 +19,8 @@ use crate::ffi::exec::blocking;
 use crate::ffi::exec::engine::launch;
 use crate::ffi::mpi::data::Datatype;
 use crate::ffi::process::counters;
-use crate::topo::Level;
+use crate::hier::plans::Along;
+use crate::topo::{Group, Level};
 use std::ffi::c_void;
 use std::pin::pin;
 use std::ptr;
@@ -162,27 +163,41 @@ pub unsafe fn release(half: *mut c_void) {
 /// Makes, of the bits for what this rank uses, those for what any rank uses.
 fn agree(comm: &Comm, used: &mut [u8]) -> std::result::Result<(), i32> {
     let first_tag = comm.identities.blocking(Kind::Barrier);
+    let plan = comm.plan(Kind::Barrier, Along::All, false, None)?;
     let ep = HostEndpoint::new(comm, None, Datatype::BYTES, ptr::null_mut(), first_tag);
-    blocking::drive(pin!(ep.settled(union(&ep, used))), || None).map_err(error::code)
+    blocking::drive(pin!(ep.settled(union(&ep, &plan.groups, used))), || None).map_err(error::code)
 }
 
-/// Everybody's bits or'ed together, everywhere: a dissemination, which may bring a bit more than once.
-/// Cost: ⌈log₂ p⌉ steps · n bytes.
-async fn union(ep: &HostEndpoint, bits: &mut [u8]) -> Result<()> {
+/// Everybody's bits or'ed together, everywhere: up and down the groups.
+async fn union(ep: &HostEndpoint, groups: &[Group], bits: &mut [u8]) -> Result<()> {
     let (mine, theirs) = (ep.temp(bits.len())?, ep.temp(bits.len())?);
-    let tag = Tag { lane: 0, phase: 0, level: Level::Cluster.index() };
-    let (me, size) = (ep.rank(), ep.size());
-    let mut distance = 1;
-    while distance < size {
+    let tag = |phase| Tag { lane: 0, phase, level: Level::Cluster.index() };
+    let others = |members: usize, me: usize| (0..members).filter(move |&member| member != me);
+    for group in groups {
+        if group.me != group.leader {
+            write(bits, mine.span());
+            ep.send(group.members[group.leader], tag(0), mine.span()).await?;
+            continue;
+        }
+        for member in others(group.members.len(), group.me) {
+            ep.recv(group.members[member], tag(0), theirs.span()).await?;
+            // SAFETY: the receive is complete, so the buffer holds `bits.len()` bytes that nothing else
+            // touches.
+            let other = unsafe { std::slice::from_raw_parts(theirs.span().ptr(), bits.len()) };
+            bits.iter_mut().zip(other).for_each(|(a, b)| *a |= b);
+        }
+    }
+    for group in groups.iter().rev() {
+        if group.me != group.leader {
+            ep.recv(group.members[group.leader], tag(1), theirs.span()).await?;
+            // SAFETY: as above.
+            bits.copy_from_slice(unsafe { std::slice::from_raw_parts(theirs.span().ptr(), bits.len()) });
+            continue;
+        }
         write(bits, mine.span());
-        let receive = ep.recv((me + size - distance) % size, tag, theirs.span());
-        let send = ep.send((me + distance) % size, tag, mine.span());
-        receive.await?;
-        send.await?;
-        // SAFETY: the receive is complete, so the buffer holds `bits.len()` bytes that nothing else touches.
-        let other = unsafe { std::slice::from_raw_parts(theirs.span().ptr(), bits.len()) };
-        bits.iter_mut().zip(other).for_each(|(a, b)| *a |= b);
-        distance *= 2;
+        for member in others(group.members.len(), group.me) {
+            ep.send(group.members[member], tag(1), mine.span()).await?;
+        }
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::ffi::comm::state::Comm;
 use crate::ffi::mpi::data::{HostBlocks, HostStream};
 use crate::ffi::run::job::Run;
 use crate::ffi::run::joined::{self, HostRole};
+use crate::hier::central::What;
 use crate::pattern::lengths::Lengths;
 use crate::select::{Allgather, Alltoall, Choice, Gather, ReduceScatter, Scan, Scatter};
 use crate::shm::node::Node;
@@ -128,6 +129,8 @@ async fn reduce_scatter(run: &Run<'_>, algorithm: ReduceScatter) -> Result<()> {
     };
     let (mine, target) = (call.operand(), call.result());
     match algorithm {
+        ReduceScatter::Hierarchical => apart(|| joined::reduce_scatter(run, lengths)),
+        _ if call.decision.apart => apart(|| joined::at_one(run, What::ReduceScatter(algorithm, lengths))),
         ReduceScatter::Pairwise => apart(|| reduce_scatter::pairwise::pairwise(stage, mine, lengths, target)),
         ReduceScatter::ReduceScatterv(radix) => {
             apart(|| reduce_scatter::reduce_scatterv::reduce_scatterv(stage, mine, lengths, target, radix))
@@ -136,7 +139,6 @@ async fn reduce_scatter(run: &Run<'_>, algorithm: ReduceScatter) -> Result<()> {
             apart(|| reduce_scatter::recursive_halving::recursive_halving(stage, mine, lengths, target))
         }
         ReduceScatter::Ring => apart(|| reduce_scatter::ring::ring(stage, mine, lengths, target)),
-        ReduceScatter::Hierarchical => apart(|| joined::reduce_scatter(run, lengths)),
     }
     .await
 }
@@ -145,6 +147,7 @@ async fn scan(run: &Run<'_>, algorithm: Scan) -> Result<()> {
     let &Run { call, stage, .. } = run;
     let ends = if call.kind == Kind::Scan { Ends::Inclusive } else { Ends::Exclusive };
     match algorithm {
+        _ if call.decision.apart => apart(|| joined::at_one(run, What::Scan(algorithm, ends))),
         Scan::Linear => apart(|| scan::linear::linear(stage, ends, call.operand(), call.result())),
         Scan::RecursiveDoubling => {
             apart(|| scan::recursive_doubling::recursive_doubling(stage, ends, call.operand(), call.result()))

@@ -10,14 +10,16 @@ use crate::ffi::comm::host::HostEndpoint;
 use crate::ffi::comm::state::Comm;
 use crate::ffi::mpi::data::{HostBlocks, HostStream};
 use crate::ffi::run::job::{Amount, Run, job};
+use crate::ffi::run::middle::{in_the_middle, is_central};
 use crate::hier::allgather::{self, Exchange};
+use crate::hier::central::{self, What};
 use crate::hier::gather::Tree;
 use crate::hier::plans::{Along, Plan};
 use crate::hier::reduce_scatter::{self, Halves};
 use crate::hier::scan::Prefix;
 use crate::hier::{Job, alltoall, gather, inside, scan, scatter};
 use crate::pattern::lengths::Lengths;
-use crate::select::{Facts, segment_size};
+use crate::select::{Facts, ReduceScatter, segment_size};
 use crate::topo::Level;
 use std::sync::Arc;
 
@@ -147,6 +149,9 @@ fn combined(comm: &Comm, call: &Call<'_>, count: usize, plan: &Plan, chain: bool
 /// Reduce_scatter, Reduce_scatter_block.
 pub async fn reduce_scatter(run: &Run<'_>, lengths: &Lengths) -> Result<()> {
     let &Run { comm, call, node, stage } = run;
+    if is_central(comm, call, None)? {
+        return at_one(run, What::ReduceScatter(ReduceScatter::Pairwise, lengths)).await;
+    }
     let plan = comm.plan(call.kind, Along::over(node.is_some()), !call.given.commutative, None).map_err(Error::Mpi)?;
     let mine = call.operand();
     let job = Job { node, ..job(stage.ep(), &plan, comm, combined(comm, call, mine.len(), &plan, false)) };
@@ -155,9 +160,20 @@ pub async fn reduce_scatter(run: &Run<'_>, lengths: &Lengths) -> Result<()> {
     reduce_scatter::reduce_scatter(&job, plan.parts(), &specs, mine, lengths, call.result()).await
 }
 
+/// Reduce_scatter, Reduce_scatter_block and prefix reductions between clusters, where no groups do: by this
+/// algorithm, in one process.
+pub async fn at_one(run: &Run<'_>, what: What<'_>) -> Result<()> {
+    let &Run { comm, call, node, stage } = run;
+    let middle = central::middle(comm.place().map_err(Error::Mpi)?);
+    in_the_middle(stage.ep(), comm, call, node, middle, what, call.operand(), Some(call.result())).await
+}
+
 /// Scan, Exscan.
 pub async fn scan(run: &Run<'_>, ends: Scan) -> Result<()> {
     let &Run { comm, call, node, stage } = run;
+    if call.decision.apart {
+        return at_one(run, What::Scan(crate::select::Scan::Linear, ends)).await;
+    }
     let plan = comm.plan(call.kind, Along::over(node.is_some()), true, None).map_err(Error::Mpi)?;
     let mine = call.operand();
     let amount = Amount { commutative: false, ..combined(comm, call, mine.len(), &plan, true) };

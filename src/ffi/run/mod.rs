@@ -15,6 +15,7 @@ pub mod device;
 mod flat;
 mod job;
 mod joined;
+mod middle;
 mod moves;
 mod neighbor;
 pub mod operation;

@@ -1,16 +1,20 @@
 //! Neighbourhood operations: the exchange along the edges of a communicator's process topology.
 
+use crate::algo::data::Grouped;
 use crate::algo::neighbor::{aggregated::aggregated, direct::direct, with_same};
-use crate::endpoint::{Blocks, Result, Stream};
+use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::ffi::base::apart::apart;
 use crate::ffi::base::error::UNSUPPORTED;
 use crate::ffi::base::kind::{has_equal_blocks, is_same};
 use crate::ffi::call::arguments::Call;
 use crate::ffi::comm::host::HostEndpoint;
 use crate::ffi::comm::state::Comm;
-use crate::ffi::comm::topology::Among;
+use crate::ffi::comm::topology::{Among, Apart};
 use crate::ffi::mpi::data::{HostBlocks, Side};
+use crate::ffi::run::job::{Amount, job};
 use crate::hier;
+use crate::hier::gather::Tree;
+use crate::hier::plans::Along;
 use crate::pattern::bundles::Bundles;
 use crate::pattern::neighborhood::Neighbors;
 use crate::select::{Choice, Neighbor};
@@ -62,6 +66,22 @@ async fn messages(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, shared: bool,
     let equal = has_equal_blocks(call.kind).then(|| out.stream().len().max(from.stream().len()));
     let Some(Choice::Neighbor(algorithm)) = call.decision.choice else { return Err(UNSUPPORTED) };
     let same = is_same(call.kind);
+    if call.decision.apart {
+        let Neighbor::Direct(posts) = algorithm else { return Err(UNSUPPORTED) };
+        let apart = around.apart(comm, shared)?;
+        if acknowledged {
+            let plan = comm.plan(call.kind, Along::All, false, None).map_err(Error::Mpi)?;
+            hier::barrier::synchronise(&job(ep, &plan, comm, Amount::NONE)).await?;
+        }
+        let way = Way { ep, plan: Plan::Direct(&apart.here), posts, acknowledged: false };
+        return match same {
+            true => {
+                with_same(ep, &out.stream(), async |out| between_clusters(way, comm, call, apart, out, &into).await)
+                    .await
+            }
+            false => between_clusters(way, comm, call, apart, &HostBlocks::new(out), &into).await,
+        };
+    }
     let plain = || -> Result<_> { Ok(Plan::Direct(if shared { &around.within(comm)?.rest } else { around.plain() })) };
     let (posts, plan) = match algorithm {
         Neighbor::Direct(posts) => (posts, plain()?),
@@ -76,6 +96,25 @@ async fn messages(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, shared: bool,
         true => with_same(ep, &out.stream(), async |out| way.go(out, &into).await).await,
         false => way.go(&HostBlocks::new(out), &into).await,
     }
+}
+
+/// The blocks for ranks of the own cluster by a message each, and those of others through its leader: all
+/// ranks take part.
+async fn between_clusters<O: Blocks>(
+    way: Way<'_>,
+    comm: &Comm,
+    call: &Call<'_>,
+    apart: &Apart,
+    out: &O,
+    into: &HostBlocks<'_>,
+) -> Result<()> {
+    let ep = way.ep;
+    way.go(out, into).await?;
+    let plan = comm.plan(call.kind, Along::All, false, None).map_err(Error::Mpi)?;
+    let job = job(ep, &plan, comm, Amount { bytes: usize::MAX, ..Amount::NONE });
+    let out = Grouped { ep, blocks: out, groups: &apart.out };
+    let into = Grouped { ep, blocks: into, groups: &apart.into };
+    hier::alltoall::alltoall(&job, plan.parts(), &Tree::auto, None, Some(&out), &into).await
 }
 
 /// How the blocks go.

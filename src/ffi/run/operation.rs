@@ -11,8 +11,10 @@ use crate::ffi::comm::slot::Slot;
 use crate::ffi::comm::state::Comm;
 use crate::ffi::mpi::data::Datatype;
 use crate::ffi::run::job::{Amount, job};
+use crate::ffi::run::middle::{in_the_middle, is_central};
 use crate::ffi::run::shared::{self, Answer, Part};
 use crate::ffi::run::{decisions, device, flat, neighbor};
+use crate::hier::central::{self, What};
 use crate::hier::plans::Along;
 use crate::hier::{self, Job, allreduce::Specs};
 use crate::select::{Reduce, Spec, segment_size};
@@ -171,6 +173,9 @@ async fn reduce(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, node: Option<No
         Some(send) => Value::borrowed(call.elements(send)),
     };
     let setting = config.reduce.segment_size;
+    if is_central(comm, call, Some(call.root))? {
+        return in_the_middle(ep, comm, call, node, call.root, What::Reduce, input.span, target).await;
+    }
     if config.reproducible {
         decisions::fixed(comm, call);
         let (levels, spec) = fixed_tree();
@@ -199,6 +204,11 @@ async fn allreduce(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, node: Option
         Some(send) => Value::borrowed(call.elements(send)),
     };
     let setting = config.allreduce.segment_size;
+    if is_central(comm, call, None)? {
+        let middle = central::middle(comm.place().map_err(Error::Mpi)?);
+        let what = What::Allreduce(&config.bcast.algorithm);
+        return in_the_middle(ep, comm, call, node, middle, what, input.span, Some(target)).await;
+    }
     if config.reproducible {
         decisions::fixed(comm, call);
         // The fixed tree, then the fastest way down.

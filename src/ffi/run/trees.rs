@@ -17,8 +17,13 @@ pub fn tree(comm: &Comm, call: &Call<'_>) -> Option<Tree> {
     let levels = comm.tree_levels(call.kind)?;
     let root = matches!(call.kind, Kind::Bcast | Kind::Reduce).then_some(call.root);
     let plan = comm.plan_for(levels, false, root).ok()?;
-    let local: Vec<Rank> = comm.place().ok()?.local().iter().map(|&(rank, _)| rank).collect();
-    hier::tree::tree(&plan.groups, &local, root)
+    let place = comm.place().ok()?;
+    let local: Vec<Rank> = place.local().iter().map(|&(rank, _)| rank).collect();
+    let is_here = |rank: &Rank| local.binary_search(rank).is_ok();
+    // Else the leader of the cluster leads what it is in, where there are several.
+    let leader = place.clusters().map(|clusters| clusters.leader(comm.rank()));
+    let chief = root.filter(is_here).or(leader.filter(is_here));
+    hier::tree::tree(&plan.groups, &local, chief)
 }
 
 /// Does a call on a communicator of one node along its tree, if it is not too long for that; else gives
