@@ -33,6 +33,7 @@ loom &      | 1500 | ci/test-loom.sh --part
 mpiperf     |  600 | ci/test-mpiperf.sh
 mpi         |  900 | ci/test-mpi.sh
 nodes       |  600 | ci/test-nodes.sh
+clusters    |  200 | ci/test-clusters.sh
 faults      |  600 | ci/test-faults.sh
 ompi5       |  900 | ci/test-ompi5.sh
 '
