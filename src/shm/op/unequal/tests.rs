@@ -18,6 +18,9 @@ const ODD: usize = 2;
 const FILL: u8 = 0xa5;
 const MARGIN: usize = 100_000;
 
+/// A member's part in an operation.
+type Work<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+
 /// Blocks of one length, one after the other.
 struct Row {
     all: Span,
@@ -149,7 +152,7 @@ impl Case {
         let heap = Heap::new(MEMBERS, usize::MAX, true);
         let teams: Vec<_> = (0..MEMBERS).map(|me| Team::new(heap.member(me), config)).collect();
         let mut buffers: Vec<_> = (0..MEMBERS).map(|me| self.buffers(me)).collect();
-        let mut works: Vec<Option<Pin<Box<dyn Future<Output = Result<()>>>>>> = Vec::new();
+        let mut works: Vec<Option<Work<'_>>> = Vec::new();
         for (team, buffers) in teams.iter().zip(&mut buffers) {
             // SAFETY: the buffers outlive the operation; each is one member's.
             let out = unsafe { Span::new(buffers.out.as_mut_ptr(), buffers.out.len(), 1) };
