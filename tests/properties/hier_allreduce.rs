@@ -132,7 +132,6 @@ fn hundreds_of_ranks() {
 
 #[test]
 fn two_trees_alone() {
-    let groups = Machine::alone().groups(&LevelSpec::Auto, true, None);
     for seed in 0..4 {
         let cut = Cut { units: 13, segment: 4, window: 3, bytes: 13 };
         run(

@@ -26,7 +26,7 @@ fn run(machine: &Machine, levels: &LevelSpec, prefix: Prefix, radix: u32, cut: &
         true => &Found::new(machine, levels, false, Some(middle)),
         false => &Found::new(machine, levels, true, None),
     };
-    let any = if radix % 2 == 0 { Linear } else { RecursiveDoubling };
+    let any = if radix.is_multiple_of(2) { Linear } else { RecursiveDoubling };
     let unit = layouts(Op::SIZE)[rng.below(4)];
     let op = if rng.below(4) > 0 { Op::Affine } else { Op::Sum };
     let inputs: Vec<_> = (0..machine.size()).map(|_| op.values(&mut rng, cut.units)).collect();
