@@ -241,7 +241,7 @@ pub trait TempBuffer {
 ///
 /// Segments are byte ranges of that stream, so ranks with equal signatures but other counts and datatypes
 /// segment alike.
-pub trait Stream: Sync {
+pub trait Stream: Send + Sync {
     /// Bytes in the stream.
     fn len(&self) -> usize;
     /// True without bytes.
@@ -301,7 +301,7 @@ impl Stream for Span {
 /// The user's data of an operation that moves a block of bytes per member: each block is the packed stream of
 /// its own datatype. Where the blocks lie, in which order and with which gaps, is the implementation's
 /// business.
-pub trait Blocks: Sync {
+pub trait Blocks: Send + Sync {
     /// Bytes in a member's block.
     fn len(&self, member: usize) -> usize;
     /// Bytes in every block, where it is known that all are as long.

@@ -38,6 +38,8 @@ pub struct Rows {
 
 // SAFETY: used by one thread at a time.
 unsafe impl Sync for Rows {}
+// SAFETY: as above.
+unsafe impl Send for Rows {}
 
 impl Blocks for Rows {
     fn len(&self, _: usize) -> usize {

@@ -88,7 +88,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
     /// operation in registers. On a Zen 4 short calls of two ranks took 0.81 to 1.04 of the time before
     /// (docs/findings.md, "Operations in registers").
     #[inline(always)]
-    fn go<L: From<usize>, O: Short + Send + 'static>(
+    fn go<L: From<usize>, O: Short + 'static>(
         self,
         len: usize,
         still: bool,
@@ -96,8 +96,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
         operation: impl FnOnce(L) -> O,
     ) -> Option<i32> {
         if !BLOCKING {
-            let operation = operation(limit());
-            return self.begin(len, async move |turn: Turn<'_>| short::run(turn, operation).await);
+            return self.begin(len, operation(limit()));
         }
         if still {
             let turn = self.turn(len)?.of_what_lies_still();
@@ -139,7 +138,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
 
     /// Starts one that does not block, if there is memory for it.
     #[inline(always)]
-    fn begin(self, len: usize, operation: impl AsyncFnOnce(Turn<'_>) -> Result<()> + Send + 'static) -> Option<i32> {
+    fn begin(self, len: usize, operation: impl Short + 'static) -> Option<i32> {
         let queue = self.needs_queue(len);
         let number = self.comm.team.number_for(|slot| self.team.is_open(slot, 0, queue))?;
         // SAFETY: it may be written by the promise of `start`'s caller. Operations hold numbers and addresses

@@ -21,7 +21,7 @@ use crate::ffi::comm::slot::{Slot, nonblocking};
 use crate::ffi::comm::state::Comm;
 use crate::ffi::process::counters;
 use crate::ffi::run::operation;
-use crate::shm::turn::Turn;
+use crate::shm::op::short::{self, Short};
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -101,22 +101,6 @@ impl Op {
             // SAFETY: the request of this operation, not completed before; nothing touches it from here on.
             unsafe { glue::cr_request_complete(request, outcome.unwrap_or(CR_ERR_INTERN as i32)) };
         }
-    }
-}
-
-/// The future of an operation on a turn, which may go to another thread between polls.
-struct Sendable<F>(F);
-
-// SAFETY: only made by `start_on_stream`, whose caller promises it: of its future an `AsyncFnOnce` cannot say
-// it.
-unsafe impl<F> Send for Sendable<F> {}
-
-impl<F: Future> Future for Sendable<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the field is pinned with the whole, and is never moved out.
-        unsafe { self.map_unchecked_mut(|s| &mut s.0) }.poll(context)
     }
 }
 
@@ -333,7 +317,7 @@ pub unsafe fn start_on_stream(
     comm: &Arc<Comm>,
     (kind, number, queue): (Kind, u64, bool),
     request: *mut *mut ompi_request_t,
-    operation: impl AsyncFnOnce(Turn<'_>) -> Result<()> + Send + 'static,
+    operation: impl Short + 'static,
 ) -> i32 {
     counters::handled(kind, Mode::Nonblocking);
     // Those of its kind that go by messages, on all ranks, count it.
@@ -348,7 +332,7 @@ pub unsafe fn start_on_stream(
     let future = in_place(|| async move {
         let _turn = of.team.turn(number).await;
         let turn = of.team.get().and_then(|team| team.turn(nonblocking(number), 0, queue)).ok_or(Error::Peer)?;
-        Sendable(operation(turn)).await
+        short::run(turn, operation).await
     });
     Op { future, request: made, comm: comm.clone(), ticket: Some(ticket), failed: None, outcome: None }.begin(true);
     // SAFETY: by the caller's promise.

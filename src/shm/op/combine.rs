@@ -8,7 +8,7 @@ use crate::sync::shared::{will_read, will_write};
 ///
 /// The expression is x₀ ⊕ (x₁ ⊕ (x₂ ⊕ …)), whoever computes it: members agree bitwise, for every root. From
 /// the right, since then each operand is combined from where its owner has put it, without a copy.
-pub trait Combine: Sync {
+pub trait Combine: Send + Sync {
     /// Bytes of an element, not 0.
     fn size(&self) -> usize;
 

@@ -7,9 +7,9 @@ use crate::shm::team::Team;
 /// everybody to the same one first.
 pub trait Peers: Copy + Send + Sync {
     /// Whom it sends to.
-    fn to(self) -> impl Iterator<Item = Member> + Clone;
+    fn to(self) -> impl Iterator<Item = Member> + Clone + Send;
     /// Whom it receives from.
-    fn from(self) -> impl Iterator<Item = Member> + Clone;
+    fn from(self) -> impl Iterator<Item = Member> + Clone + Send;
 }
 
 /// All others, both ways.

@@ -21,7 +21,7 @@ pub fn reduce_scatter<C: Combine>(
     turn: Turn<'_>,
     op: &C,
     input: Span,
-    counts: impl Fn(Member) -> usize,
+    counts: impl Fn(Member) -> usize + Send + Sync,
     output: Span,
 ) -> impl Future<Output = Result<()>> {
     short::run(turn, Reduction { role: Scattered(counts), op, input, output })

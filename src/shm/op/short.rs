@@ -27,7 +27,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// An operation as one member sees it, which is short or goes a [longer](Short::long) way.
-pub trait Short: Sized {
+pub trait Short: Sized + Send + Sync {
     /// Whether all that the caller writes and reads is short.
     fn fits(&self, turn: &Turn<'_>) -> bool;
 
@@ -109,8 +109,12 @@ pub trait Short: Sized {
         Ok(())
     }
 
-    /// The operation where it is not short.
-    fn long(self, turn: Turn<'_>) -> impl Future<Output = Result<()>>;
+    /// The operation where it is not short. What always is need not say more than this: it fails the team.
+    #[inline(always)]
+    fn long(self, turn: Turn<'_>) -> impl Future<Output = Result<()>> + Send {
+        drop(turn);
+        ready(Err(Error::Peer))
+    }
 }
 
 /// How far a suspended operation has come.
@@ -310,32 +314,34 @@ pub fn now<O: Short>(turn: Turn<'_>, runs: impl Runs, operation: &O) -> Result<(
     finish(turn, operation, left).and(fits(cursor.whole))
 }
 
-/// An operation, short or not, suspended where it would wait.
+/// An operation, short or not, suspended where it would wait. A short one uses turn and operation where they
+/// lie, and holds nothing of the long way: so all of it is small, and memory for it is soon found.
 #[inline(always)]
-pub async fn run<O: Short>(turn: Turn<'_>, operation: O) -> Result<()> {
-    if operation.fits(&turn) { suspended(turn, operation).await } else { operation.long(turn).await }
-}
-
-/// The same of one that fits.
-pub(super) async fn suspended<O: Short>(turn: Turn<'_>, operation: O) -> Result<()> {
-    let room = operation.room(&turn);
-    let turn = match room {
-        Some(len) if O::SAYS => turn.saying(len),
-        _ => turn,
-    };
-    if let Some(len) = room
-        && let Some(wait) = turn.room_taken(len)
-    {
-        wait.await?;
+#[expect(clippy::manual_async_fn, reason = "an `async fn` holds its arguments twice")]
+pub fn run<O: Short>(mut turn: Turn<'_>, operation: O) -> impl Future<Output = Result<()>> {
+    async move {
+        if !operation.fits(&turn) {
+            return Box::pin(operation.long(turn)).await;
+        }
+        let room = operation.room(&turn);
+        turn = match room {
+            Some(len) if O::SAYS => turn.saying(len),
+            _ => turn,
+        };
+        if let Some(len) = room
+            && let Some(wait) = turn.room_taken(len)
+        {
+            wait.await?;
+        }
+        let mut cursor = Cursor { room, written: false, read: 0, wait: None, other: None, whole: true };
+        let left = poll_fn(|context| match go_on(&turn, &operation, &mut cursor, &mut Polls(context)) {
+            Err(Stop::Pending) => Poll::Pending,
+            Err(Stop::Failed(error)) => Poll::Ready(Err(error)),
+            Ok(left) => Poll::Ready(Ok(left)),
+        })
+        .await?;
+        finish(turn, &operation, left).and(fits(cursor.whole))
     }
-    let mut cursor = Cursor { room, written: false, read: 0, wait: None, other: None, whole: true };
-    let left = poll_fn(|context| match go_on(&turn, &operation, &mut cursor, &mut Polls(context)) {
-        Err(Stop::Pending) => Poll::Pending,
-        Err(Stop::Failed(error)) => Poll::Ready(Err(error)),
-        Ok(left) => Poll::Ready(Ok(left)),
-    })
-    .await?;
-    finish(turn, &operation, left).and(fits(cursor.whole))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -247,16 +247,19 @@ impl<'t> View<'t> {
         if self.known(target) { Ok(()) } else { self.ask_others(target).await }
     }
 
-    pub(super) async fn ask_others(self, target: u64) -> Result<()> {
-        let mut least: Option<u64> = None;
-        for member in self.others() {
-            let seen = self.reader(member, target).await?;
-            least = Some(least.map_or(seen, |least| if reached(seen, least) { least } else { seen }));
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` holds its arguments twice")]
+    pub(super) fn ask_others(self, target: u64) -> impl Future<Output = Result<()>> + use<'t> {
+        async move {
+            let mut least: Option<u64> = None;
+            for member in self.others() {
+                let seen = self.reader(member, target).await?;
+                least = Some(least.map_or(seen, |least| if reached(seen, least) { least } else { seen }));
+            }
+            if let Some(least) = least {
+                self.stream.behind.store(least, Ordering::Relaxed);
+            }
+            Ok(())
         }
-        if let Some(least) = least {
-            self.stream.behind.store(least, Ordering::Relaxed);
-        }
-        Ok(())
     }
 
     /// `None` where the caller's line is known to be free, else the wait.

@@ -7,6 +7,7 @@ use crate::ffi::call::plain::PlainBlocks;
 use crate::ffi::call::plain::{blocks, stream};
 use crate::shm::op::neighbor;
 use crate::shm::op::short::reductions::Scattered;
+use std::slice;
 
 impl At<'_, true> {
     /// Reduce_scatter and Reduce_scatter_block.
@@ -19,11 +20,13 @@ impl At<'_, true> {
         if side.big != 0 {
             return None;
         }
-        let counts = |member: usize| match side.counts.is_null() {
-            true => side.count,
+        let all = match side.counts.is_null() {
+            true => None,
             // SAFETY: significant, so that it has an element for each member, by the caller's promise.
-            false => usize::try_from(unsafe { PlainBlocks::entry(side.counts, member) }).unwrap_or(0),
+            false => Some(unsafe { slice::from_raw_parts(side.counts.cast::<i32>(), team.size()) }),
         };
+        let each = side.count;
+        let counts = move |member: usize| all.map_or(each, |all| usize::try_from(all[member]).unwrap_or(0));
         let count = (0..team.size()).map(counts).try_fold(0, usize::checked_add)?;
         // SAFETY: by the caller's promise.
         let reduction = unsafe { self.reduction(Scattered(counts), call, side, count) }?;

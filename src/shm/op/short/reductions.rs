@@ -26,7 +26,7 @@ pub struct Reduction<C, R> {
 }
 
 /// What a member does in a reduction.
-pub trait Role<C: Combine>: Sized {
+pub trait Role<C: Combine>: Sized + Send + Sync {
     /// The operation.
     const OPERATION: Operation;
     /// Nobody else reads what the caller writes.
@@ -51,7 +51,7 @@ pub trait Role<C: Combine>: Sized {
     }
 
     /// The reduction where it is not short.
-    fn long(turn: Turn<'_>, reduction: Reduction<C, Self>) -> impl Future<Output = Result<()>>;
+    fn long(turn: Turn<'_>, reduction: Reduction<C, Self>) -> impl Future<Output = Result<()>> + Send;
 }
 
 impl<C: Combine, R> Reduction<C, R> {
@@ -128,7 +128,7 @@ impl<C: Combine, R: Role<C>> Short for Reduction<C, R> {
         Ok(())
     }
 
-    fn long(self, turn: Turn<'_>) -> impl Future<Output = Result<()>> {
+    fn long(self, turn: Turn<'_>) -> impl Future<Output = Result<()>> + Send {
         R::long(turn, self)
     }
 }
@@ -195,7 +195,7 @@ impl<C: Combine> Role<C> for ToAll {
 /// Reduce_scatter: everybody combines its own part; the elements of the result for each member.
 pub struct Scattered<F>(pub F);
 
-impl<C: Combine, F: Fn(Member) -> usize> Role<C> for Scattered<F> {
+impl<C: Combine, F: Fn(Member) -> usize + Send + Sync> Role<C> for Scattered<F> {
     const OPERATION: Operation = Operation::ReduceScatter;
 
     #[inline(always)]

@@ -35,10 +35,6 @@ impl Short for Barrier {
     fn awaits(&self, turn: &Turn<'_>, source: Member) -> Option<(usize, *const u8)> {
         Some((0, turn.payload(source)))
     }
-
-    async fn long(self, turn: Turn<'_>) -> Result<()> {
-        super::suspended(turn, self).await
-    }
 }
 
 /// Bcast: the root writes, all others read that.

@@ -4,16 +4,16 @@ use super::rooted::Barrier;
 use super::*;
 use crate::shm::heap::Heap;
 use crate::shm::team::{Config, Team};
-use std::cell::RefCell;
 use std::pin::pin;
+use std::sync::Mutex;
 use std::task::Waker;
 
 /// An exchange of nothing that writes down what it does.
-struct Noted<'n>(&'n RefCell<String>);
+struct Noted<'n>(&'n Mutex<String>);
 
 impl Noted<'_> {
     fn note(&self, what: impl std::fmt::Display) -> Result<()> {
-        *self.0.borrow_mut() += &what.to_string();
+        *self.0.lock().unwrap() += &what.to_string();
         Ok(())
     }
 }
@@ -43,9 +43,6 @@ impl Short for Noted<'_> {
     unsafe fn end(&self, _: &Turn<'_>) -> Result<()> {
         self.note('e')
     }
-    async fn long(self, turn: Turn<'_>) -> Result<()> {
-        suspended(turn, self).await
-    }
 }
 
 #[test]
@@ -63,18 +60,18 @@ fn what_is_suspended_goes_on_where_it_was() {
         }
     }
     let mut turn = |me: usize| turns[me].take().expect("it is open");
-    let log = RefCell::default();
+    let log = Mutex::default();
     let mut noted = pin!(run(turn(0), Noted(&log)));
     let mut others = [1, 2].map(|me| Box::pin(run(turn(me), Barrier)));
     // The first one to come waits for the other one, the second one for nobody.
     assert!(others[0].as_mut().poll(context).is_pending());
-    assert_eq!(*log.borrow(), "");
+    assert_eq!(*log.lock().unwrap(), "");
     for (comes, so_far) in [(false, "wk1"), (false, "wk1"), (true, "wk12e")] {
         if comes {
             assert!(others[1].as_mut().poll(context).is_ready());
         }
         assert_eq!(noted.as_mut().poll(context).is_ready(), comes);
-        assert_eq!(*log.borrow(), so_far);
+        assert_eq!(*log.lock().unwrap(), so_far);
     }
     assert!(others[0].as_mut().poll(context).is_ready());
 }
