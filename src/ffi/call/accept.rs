@@ -28,10 +28,9 @@ pub unsafe fn accept<'a>(comm: &Comm, call: &'a cr_call, device: Device, mode: M
     Ok(call)
 }
 
-/// The operation of a call that goes to the component below: the parameters leave it to that (but not
-/// where its processes are in several clusters), there are no
-/// edges to go along, or it is one of the communicator's [first](Comm::has_first_calls). The same on all
-/// ranks.
+/// The operation of a call that goes to the component below: the parameters leave it to that (but not where
+/// its processes are in several clusters), there are no edges to go along, or it is one of the
+/// communicator's [first](Comm::has_first_calls). The same on all ranks.
 ///
 /// # Safety
 /// As for [`Call::new`].
