@@ -12,6 +12,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("algo", &["endpoint", "pattern"]),
     ("select", &["topo", "endpoint", "shm"]),
     ("hier", &["algo", "endpoint", "pattern", "select", "shm", "topo"]),
+    ("relay", &[]),
     ("report", &[]),
     ("params", &["endpoint", "select", "sync", "topo"]),
     ("sim", &["endpoint"]),
@@ -22,8 +23,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "ffi",
         &[
-            "algo", "endpoint", "hier", "params", "pattern", "report", "select", "shm", "store", "sync", "topo",
-            "version",
+            "algo", "endpoint", "hier", "params", "pattern", "relay", "report", "select", "shm", "store", "sync",
+            "topo", "version",
         ],
     ),
 ];
