@@ -27,6 +27,8 @@ pub struct Clusters {
     leaders: Vec<Rank>,
     /// Clusters none of whose gateway nodes has a process here.
     unmarked: Vec<u32>,
+    /// The number of each cluster in the network file.
+    sites: Vec<u32>,
 }
 
 impl Clusters {
@@ -59,8 +61,10 @@ impl Clusters {
             ranks.into_iter().find(|&(_, (&other, &crosses))| other == cluster && crosses).map_or(0, |(rank, _)| rank)
         };
         let leaders = (0..count as u32).map(leads).collect();
+        let mut numbered = vec![0; count];
+        numbers.iter().for_each(|(&site, &number)| numbered[number as usize] = site);
         let unmarked = (0..count as u32).filter(|&cluster| unmarked[cluster as usize]).collect();
-        Some(Clusters { of, crosses, leaders, unmarked })
+        Some(Clusters { of, crosses, leaders, unmarked, sites: numbered })
     }
 
     /// How many there are.
@@ -71,6 +75,11 @@ impl Clusters {
     /// The number of a rank's cluster.
     pub fn of(&self, rank: Rank) -> u32 {
         self.of[rank as usize]
+    }
+
+    /// The number of a rank's cluster in the network file; more than there are, where that does not name it.
+    pub fn site(&self, rank: Rank) -> u32 {
+        self.sites[self.of(rank) as usize]
     }
 
     /// The leader of every cluster.
@@ -133,6 +142,7 @@ mod tests {
         let crossing: Vec<Rank> = (0..9).filter(|&rank| clusters.may_cross(rank)).collect();
         assert_eq!(crossing, [0, 3, 4, 5, 7, 8], "node 6 stands in for its cluster");
         assert_eq!(clusters.stand_ins().collect::<Vec<_>>(), [0]);
+        assert_eq!([0, 1, 3].map(|rank| clusters.site(rank)), [6, 7, 5]);
         assert!(clusters.allows(1, 2) && clusters.allows(7, 5) && !clusters.allows(1, 3) && !clusters.allows(6, 4));
         let with = |root, one, other| clusters.allows_with(root, one, other);
         assert!(with(None, 4, 3) && !with(None, 7, 3) && with(Some(7), 7, 3) && !with(Some(7), 4, 3));

@@ -281,6 +281,11 @@ impl Network {
         self.homes.is_some()
     }
 
+    /// The names of the clusters, in the order of their [numbers](Network::sites).
+    pub fn cluster_names(&self) -> &[String] {
+        self.homes.as_ref().map_or(&[], |homes| &homes.names)
+    }
+
     /// The name of a node's cluster, for messages.
     pub fn cluster_name(&self, host: &str) -> Option<&str> {
         let (node, homes) = (self.node(host)?, self.homes.as_ref()?);
