@@ -14,9 +14,16 @@
 //! Instead of any of its own the gateway may send REFUSED, whose text says why and what to do; then it
 //! closes the connection. The key comes from [a file](key), which both have.
 //!
+//! What the component makes of DATA is in [`mail`], and its side of the connection in [`session`].
+//!
 //! All of it is pure: no sockets, no files, no `unsafe`. The component and the gateway bring these.
 
 pub mod frame;
 pub mod hello;
 pub mod key;
+pub mod mail;
 pub mod proof;
+pub mod session;
+
+#[cfg(test)]
+mod tests;
