@@ -16,6 +16,8 @@ pub enum Topic {
     RanksDiffer,
     /// The network file cannot be used.
     NetworkFile,
+    /// A gateway cannot be used, or not any more.
+    Gateway,
     /// Another one that ends the job.
     Error,
     /// Another one that does not.
@@ -24,12 +26,13 @@ pub enum Topic {
 
 impl Topic {
     #[cfg(test)]
-    const ALL: [Topic; 7] = [
+    const ALL: [Topic; 8] = [
         Topic::WrongValue,
         Topic::UnknownName,
         Topic::UnknownNameStrict,
         Topic::RanksDiffer,
         Topic::NetworkFile,
+        Topic::Gateway,
         Topic::Error,
         Topic::Warning,
     ];
@@ -42,6 +45,7 @@ impl Topic {
             Topic::UnknownNameStrict => "unknown-name-strict",
             Topic::RanksDiffer => "ranks-differ",
             Topic::NetworkFile => "network-file",
+            Topic::Gateway => "gateway",
             Topic::Error => "error",
             Topic::Warning => "warning",
         }

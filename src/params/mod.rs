@@ -2,12 +2,14 @@
 //! the tests are made.
 #![forbid(unsafe_code)]
 
+mod gateways;
 mod hooks;
 mod messages;
 mod table;
 mod unknown;
 mod values;
 
+pub use gateways::Gateways;
 pub use hooks::set_for_tests;
 pub use messages::Topic;
 pub use table::{HELP_MAX, Param, TABLE};
@@ -220,6 +222,10 @@ pub struct Config {
     pub max_tag: Option<i32>,
     /// `auto`, `none` (or empty), or the path of the network file.
     pub network_file: String,
+    /// The gateways between clusters.
+    pub gateways: Gateways,
+    /// The file with the key for them; empty: none.
+    pub gateway_key: String,
     /// Shared memory.
     pub shm: Shm,
     /// Bitwise equal sums for any placement.
@@ -287,6 +293,8 @@ impl Default for Config {
             max_message: MAX_MESSAGE,
             max_tag: None,
             network_file: "auto".to_owned(),
+            gateways: Gateways::default(),
+            gateway_key: String::new(),
             shm: Shm::default(),
             reproducible: false,
             show: Show::default(),
@@ -352,6 +360,7 @@ pub fn parse<'a, V: Into<Value<'a>>>(values: impl IntoIterator<Item = V>) -> Res
             format!("{PREFIX}{} = \"{text}\"{place}: {why}. Accepted: {}.", param.name, param.accepted())
         })?;
     }
+    config.gateways.check(&config.gateway_key)?;
     Ok(config)
 }
 

@@ -1,8 +1,8 @@
 //! The table: in one file, though a long one, since it is nothing but a row for each parameter, in the order
 //! in which they are printed.
 
-use super::Config;
 use super::values::{Kind, backing, boolean, integer, op_levels, report, size, stores, times, wait, within, zero_copy};
+use super::{Config, Gateways};
 use crate::endpoint::MAX_LANES;
 use crate::params::Show;
 use crate::select::{
@@ -327,6 +327,33 @@ pub const TABLE: &[Param] = &[
         },
     },
     Param {
+        name: "gateway",
+        was: &[],
+        kind: Kind::Text,
+        default: "none",
+        help: "Where the gateways of the clusters are that the network file names (docs/clusters.md).",
+        details: "Messages of collectives between clusters then go through the gateway of one's own cluster, and not \
+                  point-to-point.",
+        level: 2,
+        accepted: || "none, HOST:PORT, or a comma list of CLUSTER=HOST:PORT".to_owned(),
+        set: |c, t| Gateways::parse(t).map(|v| c.gateways = v),
+    },
+    Param {
+        name: "gateway_key",
+        was: &[],
+        kind: Kind::Text,
+        default: "",
+        help: "The file with the key that the gateways know.",
+        details: "Its first line has 64 hex digits, or a name, a colon, and these; nobody but its owner, who runs the \
+                  program, may read it.",
+        level: 2,
+        accepted: || "the path of a file with mode 0600 or 0400".to_owned(),
+        set: |c, t| {
+            c.gateway_key = t.trim().to_owned();
+            Ok(())
+        },
+    },
+    Param {
         name: "shm_node_limit",
         was: &["shm_limit"],
         kind: Kind::Size { auto: true },
@@ -521,7 +548,7 @@ pub const TABLE: &[Param] = &[
         default: "none",
         help: "Counters that MPI_Finalize reports. sum: one table over all ranks; ranks: every rank's; json:FOLDER: a file of every rank's.",
         details: "They count calls handled and passed on, and messages and bytes per level. For sum, the ranks send theirs to rank 0 of \
-                  MPI_COMM_WORLD when all have reached MPI_Finalize; who sends nothing for five seconds is left out, and the table says so. \
+                  MPI_COMM_WORLD when all have reached MPI_Finalize; who sends nothing for five seconds is left out, and the table says so; in several clusters every rank reports its own. \
                   1 stands for ranks, 0 for none.",
         level: 2,
         accepted: || "none, sum, ranks, json:FOLDER".to_owned(),

@@ -88,11 +88,17 @@ fn settings_for_tests() {
 }
 
 #[test]
-fn every_parameter_but_the_path_refuses_nonsense() {
-    for p in TABLE.iter().filter(|p| p.name != "network_file") {
+fn every_parameter_but_the_paths_refuses_nonsense() {
+    for p in TABLE.iter().filter(|p| !["network_file", "gateway_key"].contains(&p.name)) {
         let error = with(p.name, "12abc").unwrap_err();
         assert!(error.contains(p.name) && error.contains("12abc") && error.contains(&p.accepted()), "{error}");
     }
+}
+
+#[test]
+fn gateways_need_a_key() {
+    assert!(with("gateway", "head:7000").is_err_and(|why| why.contains("coll_rust_gateway_key")));
+    assert!(with("gateway", "none").is_ok() && with("gateway_key", "/home/me/key").is_ok());
 }
 
 #[test]
