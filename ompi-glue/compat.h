@@ -136,6 +136,11 @@ static inline int cr_mpi_code(int code)
 #define CR_PMIX_STRING OPAL_STRING
 #define CR_PMIX_GLOBAL OPAL_PMIX_GLOBAL
 
+static inline uint64_t cr_compat_comm_key(struct ompi_communicator_t *comm)
+{
+    return comm->c_contextid;
+}
+
 static inline const char *cr_compat_comm_name(struct ompi_communicator_t *comm)
 {
     return comm->c_name;
@@ -253,6 +258,12 @@ static inline void cr_compat_remove_at_end(const char *path)
 #define CR_KEY_LOCALITY PMIX_LOCALITY_STRING
 #define CR_PMIX_STRING PMIX_STRING
 #define CR_PMIX_GLOBAL PMIX_GLOBAL
+
+/* Unlike c_index, which each process chooses. Bases are few, and what is below one has its high bytes set. */
+static inline uint64_t cr_compat_comm_key(struct ompi_communicator_t *comm)
+{
+    return comm->c_contextid.cid_base * UINT64_C(0x9e3779b97f4a7c15) + comm->c_contextid.cid_sub.u64;
+}
 
 static inline const char *cr_compat_comm_name(struct ompi_communicator_t *comm)
 {

@@ -244,6 +244,8 @@ int cr_comm_is_world(struct ompi_communicator_t *comm);
 /* MPI_Finalize is under way, and the user's callbacks in it are done. */
 int cr_is_finalizing(void);
 const char *cr_comm_name(struct ompi_communicator_t *comm);
+/* A number that no other communicator has that a process of it is in: the same at all of them. */
+uint64_t cr_comm_key(struct ompi_communicator_t *comm);
 
 /* The process topology of a communicator, as Open MPI keeps it: its arrays live as long as the communicator.
  * It is attached after the module was made, and before the first neighbourhood operation. */

@@ -38,6 +38,11 @@ const char *cr_comm_name(struct ompi_communicator_t *comm)
     return cr_compat_comm_name(comm);
 }
 
+uint64_t cr_comm_key(struct ompi_communicator_t *comm)
+{
+    return cr_compat_comm_key(comm);
+}
+
 void cr_comm_topology(struct ompi_communicator_t *comm, struct cr_topology *topology)
 {
     memset(topology, 0, sizeof(*topology));

@@ -5,19 +5,21 @@
 //! be, and otherwise the endpoint leaks its buffers. One thread at a time uses it: who polls the operation.
 
 mod post;
+mod posted;
 mod reach;
 
 use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
-use crate::ffi::base::glue::{self, CR_ERR_TRUNCATE, ompi_communicator_t, ompi_op_t, ompi_request_t};
+use crate::ffi::base::glue::{self, ompi_communicator_t, ompi_op_t, ompi_request_t};
 use crate::ffi::base::kind::Kind;
 use crate::ffi::comm::core::Core;
 use crate::ffi::mpi::data::Datatype;
 use crate::ffi::mpi::device::Staging;
-use crate::ffi::mpi::progress::await_progress;
 use crate::ffi::process::counters;
 use crate::shm::copy;
 use crate::topo::Clusters;
 use post::{Post, PostState};
+use posted::{Entry, SEND, Work};
+use reach::Way;
 use smallvec::SmallVec;
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::UnsafeCell;
@@ -32,14 +34,6 @@ const ALIGN: usize = 64;
 
 /// How long an operation that failed waits for its messages.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Something posted and not yet waited for. A null request is a free place.
-#[derive(Clone, Copy)]
-struct Entry {
-    request: *mut ompi_request_t,
-    /// Bytes that a receive must bring; `None` for a send.
-    expected: Option<usize>,
-}
 
 struct Buffer {
     start: NonNull<u8>,
@@ -121,16 +115,20 @@ impl HostEndpoint {
         self.first_tag - (i32::from(tag.lane) * i32::from(PHASES) + i32::from(tag.phase))
     }
 
-    fn register(&self, code: i32, request: *mut ompi_request_t, expected: Option<usize>) -> Post<'_> {
+    fn register(&self, code: i32, request: *mut ompi_request_t, expected: usize) -> Post<'_> {
         if code != 0 {
             return Post { posted: PostState::Failed(Error::Mpi(code)), ep: self };
         }
         if request.is_null() {
             return Post { posted: PostState::Done, ep: self }; // a send that was complete at once
         }
-        let entry = Entry { request, expected };
+        self.keep(Entry { work: Work::Request(request), expected })
+    }
+
+    /// Keeps something that was posted.
+    fn keep(&self, entry: Entry) -> Post<'_> {
         let State { posted, free, .. } = self.state();
-        let found = if *free > 0 { posted.iter().position(|e| e.request.is_null()) } else { None };
+        let found = if *free > 0 { posted.iter().position(Entry::is_free) } else { None };
         let slot = found.unwrap_or(posted.len());
         match posted.get_mut(slot) {
             Some(place) => (*place, *free) = (entry, *free - 1),
@@ -170,7 +168,7 @@ impl HostEndpoint {
                 &mut request,
             )
         };
-        self.register(code, request, None)
+        self.register(code, request, SEND)
     }
 
     fn recv_one(&self, from: Rank, tag: Tag, data: Span) -> Post<'_> {
@@ -190,32 +188,7 @@ impl HostEndpoint {
                 &mut request,
             )
         };
-        self.register(code, request, Some(data.len() * self.dtype.info.size))
-    }
-
-    /// Looks at a posted message; frees its place when it is complete.
-    fn test(&self, slot: usize) -> Poll<Result<()>> {
-        let Some(&entry) = self.state().posted.get(slot) else { return Poll::Ready(Ok(())) };
-        if entry.request.is_null() {
-            return Poll::Ready(Ok(()));
-        }
-        // SAFETY: the request is ours until it is finished below.
-        if unsafe { glue::cr_request_done(entry.request) } == 0 {
-            await_progress();
-            return Poll::Pending;
-        }
-        let mut bytes = 0;
-        // SAFETY: complete, ours, and forgotten right after.
-        let code = unsafe { glue::cr_request_finish(entry.request, &mut bytes) };
-        let state = self.state();
-        state.posted[slot].request = ptr::null_mut();
-        state.free += 1;
-        Poll::Ready(match entry.expected {
-            _ if code != 0 => Err(Error::Mpi(code)),
-            // A short message: the ranks do not agree about the amount of data.
-            Some(expected) if expected != bytes => Err(Error::Mpi(CR_ERR_TRUNCATE as i32)),
-            _ => Ok(()),
-        })
+        self.register(code, request, data.len() * self.dtype.info.size)
     }
 }
 
@@ -238,17 +211,19 @@ impl Endpoint for HostEndpoint {
     }
 
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
-        if !self.reaches(to) {
-            return self.refused(to);
+        match self.way(to) {
+            Way::Messages => self.post(data, |data| self.send_one(to, tag, data)),
+            Way::Gateway => self.post(data, |data| self.send_out(to, tag, data)),
+            Way::None => self.refused(to),
         }
-        self.post(data, |data| self.send_one(to, tag, data))
     }
 
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> Post<'_> {
-        if !self.reaches(from) {
-            return self.refused(from);
+        match self.way(from) {
+            Way::Messages => self.post(data, |data| self.recv_one(from, tag, data)),
+            Way::Gateway => self.post(data, |data| self.recv_from_out(from, tag, data)),
+            Way::None => self.refused(from),
         }
-        self.post(data, |data| self.recv_one(from, tag, data))
     }
 
     fn reduce_units(&self, left: Span, right: Span) {
@@ -317,11 +292,7 @@ impl HostEndpoint {
     pub async fn settle(&self) {
         let slots = 0..self.state().posted.len();
         for slot in slots.clone() {
-            let entry = self.state().posted[slot];
-            if !entry.request.is_null() && entry.expected.is_some() {
-                // SAFETY: ours, and not finished; harmless if it is matched already.
-                unsafe { glue::cr_request_cancel(entry.request) };
-            }
+            self.state().posted[slot].cancel();
         }
         let deadline = Instant::now() + PATIENCE;
         poll_fn(|_| {
@@ -339,18 +310,8 @@ impl Drop for HostEndpoint {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         let mut in_flight = false;
-        for entry in state.posted.iter().filter(|e| !e.request.is_null()) {
-            // SAFETY: the request is ours. Freeing one that is not complete is allowed: Open MPI frees it
-            // when it is.
-            unsafe {
-                let done = glue::cr_request_done(entry.request) != 0;
-                if !done && entry.expected.is_some() {
-                    glue::cr_request_cancel(entry.request);
-                }
-                in_flight |= glue::cr_request_done(entry.request) == 0;
-                let mut bytes = 0;
-                glue::cr_request_finish(entry.request, &mut bytes);
-            }
+        for entry in &mut state.posted {
+            in_flight |= entry.abandon();
         }
         if in_flight {
             // After an error or a panic: messages that are under way may read or write these buffers.

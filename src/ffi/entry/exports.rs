@@ -13,7 +13,7 @@ use crate::ffi::comm::state::Comm;
 use crate::ffi::entry::quick::At;
 use crate::ffi::entry::{dispatch, summary};
 use crate::ffi::exec::{engine, persistent};
-use crate::ffi::process::{counters, network, placement, settings, startup, version};
+use crate::ffi::process::{counters, gateway, network, placement, settings, startup, version};
 use crate::ffi::run::decisions;
 use crate::params::Topic;
 use crate::topo::{Hardware, Locality, show};
@@ -90,6 +90,7 @@ pub extern "C" fn cr_component_init(thread_multiple: i32) -> i32 {
 pub extern "C" fn cr_component_close() {
     guard(|| {
         engine::close();
+        gateway::close();
         if let Ok(config) = config::config() {
             summary::report(config, placement::own_host());
         }
@@ -215,6 +216,7 @@ pub unsafe extern "C" fn cr_comm_free(state: *mut c_void) {
             if unsafe { cr_comm_is_world(comm.handle()) != 0 && cr_is_finalizing() != 0 } {
                 summary::gather(&comm);
             }
+            gateway::forget(comm.handle());
             drop(comm);
         }
         0

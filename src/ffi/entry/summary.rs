@@ -102,7 +102,9 @@ fn wait(wanted: usize, mut happened: impl FnMut() -> usize) {
 /// Sums up the counters of all ranks, where that is wished. Called when the module of MPI_COMM_WORLD goes, in
 /// MPI_Finalize.
 pub fn gather(comm: &Comm) {
-    if comm.config().report != Report::Sum || IS_SUMMED.swap(true, Ordering::Relaxed) {
+    // Rank 0 may be in another cluster, which not all reach: then each reports its own.
+    let wanted = comm.config().report == Report::Sum && comm.is_apart() == Ok(false);
+    if !wanted || IS_SUMMED.swap(true, Ordering::Relaxed) {
         return;
     }
     let own: Vec<u64> = [MAGIC].into_iter().chain(counters::snapshot()).collect();
@@ -153,7 +155,7 @@ pub fn report(config: &Config, host: &str) {
     match &config.report {
         Report::None => {}
         Report::Ranks => print_lines(&report::lines(&format!("rank {}", name.rank), &counts())),
-        // Without MPI_COMM_WORLD, as in sessions, or with one process in it.
+        // Without MPI_COMM_WORLD, as in sessions, or with one process in it, or in several clusters.
         Report::Sum if IS_SUMMED.load(Ordering::Relaxed) => {}
         Report::Sum => print_lines(&report::lines(&format!("rank {}", name.rank), &counts())),
         Report::Json(folder) => {

@@ -99,7 +99,7 @@ unsafe impl Sync for HostStream {}
 
 impl HostStream {
     /// The stream of `count` elements at `buffer`.
-    fn new(dtype: Datatype, count: usize, buffer: *mut c_void) -> HostStream {
+    pub fn new(dtype: Datatype, count: usize, buffer: *mut c_void) -> HostStream {
         HostStream { dtype, count, buffer, len: dtype.bytes(count), device: false }
     }
 }

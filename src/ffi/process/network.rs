@@ -57,6 +57,14 @@ pub fn names_clusters() -> bool {
     matches!(source(), Ok(Source::File(network, _)) if network.has_clusters())
 }
 
+/// The names of the clusters that it names, by their numbers.
+pub fn cluster_names() -> &'static [String] {
+    match source() {
+        Ok(Source::File(network, _)) => network.cluster_names(),
+        _ => &[],
+    }
+}
+
 /// What other processes are told: lines of the card.
 pub fn card_lines() -> String {
     match (source(), own_address()) {

@@ -6,7 +6,7 @@ use crate::ffi::base::{config, name};
 use crate::ffi::mpi::smsc;
 use crate::ffi::process::card::{card, settings};
 use crate::ffi::process::settings::{self as mca, Given, given};
-use crate::ffi::process::{network, placement, version};
+use crate::ffi::process::{gateway, network, placement, version};
 use crate::params::{self, Topic, ZeroCopy};
 use crate::shm::copy;
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ fn own_card_text() -> String {
             card.push_str(&format!("{}={}\n", param.name, text.replace('\n', " ")));
         }
     }
-    card + &network::card_lines() + &placement::card_line()
+    card + &network::card_lines() + &gateway::card_line() + &placement::card_line()
 }
 
 /// Compares this process's parameters with those of another one.
