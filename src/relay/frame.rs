@@ -23,6 +23,8 @@ pub const PAYLOAD: usize = 65_536;
 pub const VERSION: u8 = 1;
 /// In LOST, for the process: all processes of the cluster.
 pub const ALL: u64 = u64::MAX;
+/// Bytes of the payload of HELLO at most; its names have limits that come to this.
+pub const HELLO: usize = 4582;
 /// Bytes of the text of REFUSED and LOST at most.
 pub const TEXT: usize = 4096;
 
@@ -57,7 +59,7 @@ impl Kind {
     /// The lengths that a payload may have.
     fn lengths(self) -> std::ops::RangeInclusive<usize> {
         match self {
-            Kind::Hello => 0..=super::hello::LONGEST,
+            Kind::Hello => 0..=HELLO,
             Kind::Challenge => 64..=64,
             Kind::Proof => 32..=32,
             Kind::Welcome | Kind::Bye => 0..=0,

@@ -4,7 +4,7 @@
 //! name; the name of the key; the number of clusters (u16) and their names. Every name is its length (u16)
 //! and its bytes in UTF-8.
 
-use super::frame::{Fault, Frame, Header, Kind, encode};
+use super::frame::{Fault, Frame, HELLO, Header, Kind, encode};
 
 /// Bytes of a job's name at most.
 pub const JOB: usize = 256;
@@ -14,6 +14,7 @@ pub const NAME: usize = 64;
 pub const CLUSTERS: usize = 64;
 /// Bytes of the payload at most.
 pub const LONGEST: usize = 32 + 2 + JOB + 2 + NAME + 2 + CLUSTERS * (2 + NAME);
+const _: () = assert!(LONGEST == HELLO);
 
 /// What a process says first.
 #[derive(Clone, Debug, PartialEq, Eq)]
