@@ -59,12 +59,30 @@ pub fn save(picture: &Picture, title: Option<&str>, path: &Path) -> Result<()> {
             write_file(path, text.as_bytes())
         }
         Kind::Png => {
-            // Opened first: the drawing library's own error for a wrong path is hard to read.
-            write_file(path, &[])?;
-            let root = BitMapBackend::new(path, (2 * width, 2 * height)).into_drawing_area();
-            draw::draw(&root, picture, title, 2).and_then(|()| root.present()).map_err(failed)
+            let (width, height) = (2 * width, 2 * height);
+            let mut pixels = vec![0; width as usize * height as usize * RGB];
+            {
+                let root = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
+                draw::draw(&root, picture, title, 2).and_then(|()| root.present()).map_err(failed)?;
+            }
+            write_file(path, &encoded(&pixels, width, height).map_err(failed)?)
         }
     }
+}
+
+/// Bytes of a pixel: red, green, blue.
+const RGB: usize = 3;
+
+/// The PNG file of pixels that lie row by row.
+fn encoded(pixels: &[u8], width: u32, height: u32) -> std::result::Result<Vec<u8>, png::EncodingError> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(file)
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
@@ -116,8 +134,14 @@ mod tests {
     #[test]
     fn png() {
         let bytes = drawn(&some(), "x.png");
-        assert_eq!(&bytes[1..4], b"PNG");
-        assert!(bytes.len() > 10_000);
+        let mut reader = png::Decoder::new(std::io::Cursor::new(&bytes)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let frame = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((frame.color_type, frame.bit_depth), (png::ColorType::Rgb, png::BitDepth::Eight));
+        let has = |wanted: fn(u8) -> bool| pixels.chunks(RGB).any(|pixel| pixel.iter().all(|&part| wanted(part)));
+        assert!(has(|part| part == 255), "no paper");
+        assert!(has(|part| part < 64), "no ink");
+        assert!(frame.width > 1000 && frame.height > 400, "{} x {}", frame.width, frame.height);
     }
 
     #[test]
