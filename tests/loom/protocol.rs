@@ -66,9 +66,11 @@ fn model(needs: Needs, config: Config, preemptions: usize, member: impl Fn(&Team
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 100_000;
     // Three threads make too many interleavings to see them all, and so do two that look at several words in
-    // turn.
-    let seconds = std::env::var("LOOM_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
-    builder.max_duration = (needs.members > 2 || needs.secret).then_some(Duration::from_secs(seconds));
+    // turn. Of the others all are seen, unless the environment limits them too.
+    let seconds = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let most = seconds("LOOM_SECONDS_WHOLE");
+    let most = if needs.members > 2 || needs.secret { seconds("LOOM_SECONDS").or(Some(20)) } else { most };
+    builder.max_duration = most.map(Duration::from_secs);
     builder.check(move || {
         let memory = Modelled::new(&needs);
         let others: Vec<_> = (1..needs.members)

@@ -7,12 +7,12 @@ use proptest::test_runner::RngSeed;
 /// The sizes of groups and communicators: around powers of two, primes, one of several hundred.
 pub const SIZES: [usize; 9] = [1, 2, 3, 7, 8, 11, 16, 64, 257];
 
-/// The number of cases, of which a plain run takes two fifths, and fixed seeds; the environment overrides
+/// The number of cases, of which a plain run takes a quarter, and fixed seeds; the environment overrides
 /// both.
 pub fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig {
-        cases: if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { (cases * 2).div_ceil(5) },
+        cases: if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases.div_ceil(4) },
         rng_seed: if default.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { default.rng_seed },
         failure_persistence: None,
         ..default

@@ -232,8 +232,8 @@ fn tiny(rng: &mut Rng) -> Config {
     }
 }
 
-/// How many seeds a test tries: two fifths of the usual number, so that a plain run does not take long.
+/// How many seeds a test tries: a quarter of the usual number, so that a plain run does not take long.
 pub fn seeds(usual: u64) -> u64 {
     let asked = std::env::var("SHM_SEEDS").ok().and_then(|text| text.parse().ok());
-    asked.unwrap_or(if cfg!(miri) { usual.div_ceil(100) } else { (usual * 2).div_ceil(5) })
+    asked.unwrap_or(if cfg!(miri) { usual.div_ceil(100) } else { usual.div_ceil(4) })
 }

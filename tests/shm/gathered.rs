@@ -38,7 +38,7 @@ async fn several(team: &Team, half: usize, seed: usize) {
 
 #[test]
 fn blocks_are_many_halves() {
-    for seed in 0..if cfg!(miri) { 2 } else { 200 } {
+    for seed in 0..if cfg!(miri) { 2 } else { 96 } {
         let members = 2 + seed % 4;
         let fragments = [4, 2, 8][seed / 4 % 3];
         let mut config = Config { fragment: 64, fragments, sets: 1, short: 0, whole: 0, ..Config::default() };
