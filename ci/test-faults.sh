@@ -512,6 +512,32 @@ else
     echo "        (no PID name space, or not Open MPI 4.1: no rank is in another one)"
 fi
 
+# A core file holds what the process wrote, not the pools that it shares: with the component it is little
+# larger than without.
+if grep -qx '[^|/%]*' /proc/sys/kernel/core_pattern; then
+    name="a rank's core file holds no pools"
+    if wanted "$name"; then
+        touch "$scratch/before"
+        for priority in 45 -1; do
+            folder=$scratch/core$priority code=0
+            mkdir "$folder"
+            (ulimit -c unlimited && exec timeout -k 5 60 "${mpirun[@]}" --wdir "$folder" --mca coll_rust_priority "$priority" \
+                -n 4 "$scratch/stream" Allreduce 300000 1 --abort) >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+            file=$(find "$folder" -type f -name "$(cat /proc/sys/kernel/core_pattern)*" | head -n 1)
+            size=$(($(stat -c %s "${file:-/dev/null}") >> 10))
+            echo "coll_rust_priority=$priority: a core file of $size KiB" >>"$scratch/sizes.of.cores"
+            rm -rf "$folder"
+        done
+        cat "$scratch/sizes.of.cores" >>"$scratch/err"
+        # Both were written, and the pools would be many times what is allowed here.
+        awk '{ size[NR] = $(NF - 1) } END { exit !(size[1] > 1000 && size[2] > 1000 && size[1] < size[2] + 12288) }' "$scratch/sizes.of.cores" \
+            && echo "the core files are alike" >>"$scratch/err"
+        verdict "$name" $code 'kills itself' 'the core files are alike'
+    fi
+else
+    echo "        (core files go elsewhere, $(cat /proc/sys/kernel/core_pattern): none is looked at)"
+fi
+
 # ---------------------------------------------------------------- what a job can live with
 
 # Mounts are the namespace's own. What the pools may hold is less than the operations would like: first some,

@@ -35,7 +35,7 @@ check versions 200 'COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a ci/test-versions
 check processes 200 '/mnt/out/processes'
 # Buffers in a device's memory.
 check device 3600 'ci/test-device.sh --dso /mnt/out' 'ci/test-device.sh --dso /mnt/out --full'
-check mpi4py 7000 'ci/test-mpi4py.sh --dso /mnt/out --only "^test_cco_(buf|nb_vec|pr_buf|pr_vec|ngh_buf)$"' 'ci/test-mpi4py.sh --dso /mnt/out --full'
+check mpi4py 7000 'ci/test-mpi4py.sh --dso /mnt/out --only "^test_cco_(buf|nb_vec|pr_vec|ngh_buf)$"' 'ci/test-mpi4py.sh --dso /mnt/out --full'
 check mpiperf 400 'MPIPERF=/mnt/out/mpiperf ci/test-mpiperf.sh --short' 'MPIPERF=/mnt/out/mpiperf ci/test-mpiperf.sh'
 
 full=0 arguments=() wanted=() dso=

@@ -1,11 +1,13 @@
 /*
  * An endless stream of one collective, for killing one of its ranks in the middle.
  *
- *   stream OPERATION COUNT VICTIM [--return] [--inside | --outside] [--after US]   the rank VICTIM kills
- *   itself with SIGKILL after some calls
+ *   stream OPERATION COUNT VICTIM [--return] [--inside | --outside] [--abort] [--after US]   the rank
+ *   VICTIM kills itself with SIGKILL after some calls
  *
  * With --inside it does so while it waits in a call that the others begin late; with --outside, before a call
  * that the others wait in.
+ *
+ * With --abort it does so with SIGABRT, which leaves a core file where the limits allow one.
  *
  * With --after, so many microseconds after MPI_Init, whatever it does then; with 0 before its first call.
  *
@@ -42,7 +44,7 @@ int main(int argc, char **argv)
     work_make(&w, operation, count, 0, MPI_COMM_WORLD);
     int returns = has_option(argc, argv, "--return");
     int inside = has_option(argc, argv, "--inside"), outside = has_option(argc, argv, "--outside");
-    int is_victim = test_rank == victim;
+    int aborts = has_option(argc, argv, "--abort"), is_victim = test_rank == victim;
     if (returns)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     long after = option_number(argc, argv, "--after", -1);
@@ -68,7 +70,7 @@ int main(int argc, char **argv)
             usleep(LATE_US);
         if (i == LAST && is_victim) {
             fprintf(stderr, "stream: rank %d of %d kills itself\n", test_rank, test_size);
-            inside ? kill_soon(SOON_MS * 1000L) : (void)raise(SIGKILL);
+            inside ? kill_soon(SOON_MS * 1000L) : (void)raise(aborts ? SIGABRT : SIGKILL);
         }
         int code;
         if (i % 3 == 2) {
