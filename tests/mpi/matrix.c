@@ -162,7 +162,7 @@ static void run_barrier(const struct place *p, enum mode mode, int late)
         case PERSISTENT: MPI_Start(&request); finish(&request); break;
         }
         double left = seconds_now();
-        MPI_Allreduce(&came, &last, 1, MPI_DOUBLE, MPI_MAX, p->reference);
+        MPI_Allreduce(&came, &last, 1, MPI_DOUBLE, MPI_MAX, with_reference ? p->reference : p->comm);
         check(left >= last, "start %d: left %.1f us before the last rank came", s + 1, (last - left) * 1e6);
     }
     if (mode == PERSISTENT)
