@@ -16,8 +16,7 @@ cd "$(dirname "$0")/.."
 checks='
 format      |   60 | cargo fmt --all --check
 mutants     |   60 | ci/test-loom.sh --changes
-clippy      |  600 | cargo clippy --quiet --all-targets -- -D warnings
-clippy-perf |  600 | cargo clippy --quiet -p mpiperf --all-targets -- -D warnings
+clippy      |  900 | cargo clippy --quiet --workspace --all-targets -- -D warnings
 clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
 units       |  900 | cargo test --no-fail-fast
 miri        |  900 | ci/test-miri.sh
