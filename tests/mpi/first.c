@@ -45,6 +45,20 @@ static void share(MPI_Comm comm, int round)
     check(value == 7 * round, "%d instead of %d", value, 7 * round);
 }
 
+/* Every other rank gets nothing. */
+static void shares(MPI_Comm comm, int round)
+{
+    int counts[MOST], own[MOST], mine = -1, at = 0;
+    for (int i = 0; i < test_size; i++) {
+        counts[i] = i % 2 == round % 2;
+        if (counts[i])
+            own[at++] = 100 * i + test_rank + round;
+    }
+    must(MPI_Reduce_scatter(own, &mine, counts, MPI_INT, MPI_SUM, comm));
+    const int sum = test_size * (100 * test_rank + round) + test_size * (test_size - 1) / 2;
+    check(mine == (counts[test_rank] ? sum : -1), "%d, the sum is %d", mine, sum);
+}
+
 /* No data: some describe them by elements of no size, for the others Open MPI's binding returns at once. */
 static void nothing(MPI_Comm comm)
 {
@@ -66,7 +80,7 @@ static void on(MPI_Comm comm, int round)
     int value[3], count = 0;
     for (int call = 0; call < 12; call++) {
         doing("round %d, call %d", round, call);
-        switch (draw(7)) {
+        switch (draw(8)) {
         case 0:
             sums(comm, round);
             break;
@@ -81,6 +95,9 @@ static void on(MPI_Comm comm, int round)
             break;
         case 4:
             must(MPI_Barrier(comm));
+            break;
+        case 6:
+            shares(comm, round);
             break;
         case 5:
             /* Under way over the blocking calls that follow; ranks come at different moments. */

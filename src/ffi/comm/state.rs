@@ -96,12 +96,11 @@ impl Comm {
     /// Whether a blocking call of the operation may be among the first on the communicator, which go to the
     /// component below: to make a team takes longer than a few calls gain. Those are that all ranks make in
     /// the same order: nonblocking ones are not, since Open MPI makes some itself, nor those along edges, nor
-    /// what the parameters say something about. (Open MPI has nobody to stage a Reduce_scatter of a device's
-    /// memory.)
+    /// what the parameters say something about.
     pub fn has_first_calls(&self, kind: Kind) -> bool {
         let setting = self.config().algorithm(kind);
         self.first_calls.load(Ordering::Relaxed) > 0
-            && !(kind.is_neighbor() || kind == Kind::ReduceScatter)
+            && !kind.is_neighbor()
             && !(setting.names_shm() || setting.names_algorithm() || setting.below())
             && self.levels(kind).is_auto()
             && !self.is_apart().unwrap_or(true)
