@@ -106,9 +106,9 @@ impl Config {
             )?;
         }
         let jobs = limit(text.jobs, 64, 1..=10_000)?;
-        let processes = limit(text.processes, 32, 1..=4096)?;
+        let processes = limit(text.processes, 64, 1..=4096)?;
         let at = text.memory_mib.as_ref().map_or(0, |memory| memory.span().start);
-        let memory = limit(text.memory_mib, 16, 1..=1 << 20)? << 20;
+        let memory = limit(text.memory_mib, 16 * peers.len() as u64, 1..=1 << 20)? << 20;
         let least = 2 * peers.len() as u64 * processes * BASE;
         if memory < least {
             let least = least.div_ceil(1 << 20);
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn defaults_are_as_documented() {
         let config = parse(&format!("{GOOD}[peers.south]\naddress = \"gw:7412\"\n[peers.east]\n")).unwrap();
-        assert_eq!((config.memory, config.jobs, config.processes), (16 << 20, 64, 32));
-        assert_eq!((config.patience.as_secs(), config.keep_alive.as_secs(), config.share()), (8, 1, 4 << 20));
+        assert_eq!((config.memory, config.jobs, config.processes), (32 << 20, 64, 64));
+        assert_eq!((config.patience.as_secs(), config.keep_alive.as_secs(), config.share()), (8, 1, 8 << 20));
         assert_eq!(config.peers["south"].as_deref(), Some("gw:7412"));
         assert_eq!((&config.peers["east"], config.log, config.keys.len()), (&None, Log::Info, 1));
     }
@@ -233,7 +233,7 @@ mod tests {
             (format!("{GOOD}[peers.south]\nport = 1\n"), 6, "unknown field `port`"),
             (format!("{GOOD}jobs = 0\n{south}"), 5, "between 1 and 10000"),
             (format!("{GOOD}jobs = \"x\"\n{south}"), 5, "invalid type"),
-            (format!("{GOOD}memory_mib = 5\n{south}"), 5, "at least 6"),
+            (format!("{GOOD}memory_mib = 5\n{south}"), 5, "at least 12"),
             (format!("{GOOD}metrics = \"0.0.0.0:1\"\n{south}"), 5, "loopback"),
             (format!("{GOOD}keep_alive = 3\n{south}"), 5, "quarter"),
             (format!("{GOOD}patience = -1\n{south}"), 5, "between"),
