@@ -17,10 +17,9 @@ use std::collections::{HashMap, VecDeque};
 use payload::{BRINGS, GIVES_UP, HEAD, IS_CLEAR, IS_PIECE, OFFERS, UNWANTED, head, read, split};
 pub use words::{Address, Failure, Garbled, Handle, Memory, Out, Peer};
 
-/// The longest message that comes with its data.
-pub const EAGER: usize = 8 << 10;
-/// Data of a piece at most.
-const PIECE: usize = PAYLOAD - HEAD;
+/// The longest message that comes with its data, and data of a piece at most: what a frame holds. To ask for
+/// what is ready takes two more ways between clusters.
+pub const EAGER: usize = PAYLOAD - HEAD;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Envelope {
@@ -268,7 +267,7 @@ impl<M: Memory> Mail<M> {
     fn piece(&mut self, stream: Stream, to: &mut Vec<u8>) -> Option<Out> {
         let Some(State::Sends { memory, to: peer, comm, .. }) = self.messages.get(&stream.ours) else { return None };
         let address = Address { to: *peer, comm: *comm, number: stream.theirs };
-        let bytes = PIECE.min(memory.bytes() - stream.at);
+        let bytes = EAGER.min(memory.bytes() - stream.at);
         let begin = to.len();
         head(to, IS_PIECE, 0, stream.at as u64);
         if let Err(error) = read(memory, stream.at, bytes, to) {
