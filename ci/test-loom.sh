@@ -55,6 +55,11 @@ gather not awaited      | src/shm/op/gather.rs   | a_piece_of_a_block_stays_unti
 half not awaited        | src/shm/op/gather.rs   | a_half_of_a_set_stays_until_the_root_has_read_it | s/count(&turn, before, index(root, me))/& - 1/
 length not compared     | src/shm/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/self.said_by(member) != said(len) || (len > LINE \&\& self.differs_at_once(member, len))/false/
 length not noted        | src/shm/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/if len > LINE {$/if len > LINE + 4 {/
+block not compared      | src/shm/op/told.rs     | who_has_another_block_learns_it_with_the_flag   | s/if found != said {$/if false {/
+block not noted         | src/shm/op/told.rs     | who_has_another_block_learns_it_with_the_flag   | s/view.note(len, if short(len)/view.note(len + 1, if short(len)/
+number not compared     | src/shm/op/told.rs     | who_has_another_block_than_others_learns_it_with_the_flag | s/TABLE => entry_of(view, member) != Some(number),/TABLE => false,/
+number not noted        | src/shm/op/told.rs     | who_has_another_block_than_others_learns_it_with_the_flag | s/at.write(number(len, short(len)))/at.write(0)/
+numbers over blocks     | src/shm/turn/lengths.rs | who_has_another_block_than_others_learns_it_with_the_flag | s/LINE - size_of::<u16>() \* (self.size() - 1)/0/
 relaxed failure         | src/shm/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/
 flip not counted        | src/shm/mailbox.rs     | what_is_counted_is_seen                         | s/store(self.news, Ordering::Release)/store(self.news, Ordering::Relaxed)/
 relaxed flip            | src/shm/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/

@@ -168,7 +168,9 @@ const STEP_AT: u32 = 8;
 const SAID_AT: u32 = 2;
 /// What a line's word says of data that are longer than a line: their length is [in the line](LENGTH_AT).
 pub const LONG: u8 = LINE as u8 + 1;
-/// What it says where it says nothing: readers of the same line have other lengths each.
+/// What it says where the end of the line holds a number for each reader.
+pub const TABLE: u8 = 62;
+/// What it says where it says nothing.
 pub const UNSAID: u8 = 63;
 /// Where in the contents of a line the length of longer data lies, and how they travel.
 pub const LENGTH_AT: usize = LINE - size_of::<u64>();

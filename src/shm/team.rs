@@ -71,12 +71,26 @@ pub struct Team {
     pub(super) memory: Box<dyn Memory>,
     /// Bytes of a fragment for each of the others.
     share: usize,
+    /// Bytes for the [numbers](crate::shm::turn::View::numbers) that belong to a line; 0: it holds them.
+    table: usize,
     /// What members can do with each other's memory.
     reading: Reading,
     /// Those to begin with, and those that were measured.
     thresholds: [OnceLock<ByMode>; 2],
     /// Under way: copies from and to others' private memory.
     accessing: AtomicU32,
+}
+
+/// Bytes for a number of 16 bits for each of the others of so many members, where a line whose contents they
+/// share has no place for those.
+fn table(size: usize) -> usize {
+    let numbers = size_of::<u16>() * size.saturating_sub(1);
+    match share(LINE, size, SHARE_ALIGN) * size.saturating_sub(1) + numbers {
+        // One of two has one block, and needs no numbers.
+        _ if size <= 2 => 0,
+        ..=LINE => 0,
+        _ => numbers.next_multiple_of(64),
+    }
 }
 
 impl Team {
@@ -128,6 +142,7 @@ impl Team {
             config,
             fragment_mask,
             share: share(fragment, size, 64),
+            table: table(size),
             reading,
             may_sleep,
             still: AtomicU16::new(still as u16),
@@ -211,7 +226,19 @@ impl Team {
 
     /// Bytes of a member's queue.
     pub fn queue_bytes(&self) -> usize {
+        self.tables_at() + self.config.lines as usize * self.table
+    }
+
+    /// Where in a queue the [numbers](crate::shm::turn::View::numbers) begin that belong to lines: behind the
+    /// sets.
+    pub(super) fn tables_at(&self) -> usize {
         self.config.sets_at() + self.config.fragment * self.config.fragments
+    }
+
+    /// Bytes for those of one line; 0: it holds them.
+    #[inline(always)]
+    pub(super) fn table(&self) -> usize {
+        self.table
     }
 
     /// Whether reductions of elements of so many bytes fit: an element must fit in a member's share of a

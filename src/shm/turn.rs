@@ -15,6 +15,7 @@
 
 mod alike;
 pub mod asking;
+mod current;
 mod ending;
 mod lengths;
 mod opening;
@@ -24,6 +25,7 @@ mod view;
 pub mod waits;
 
 pub use alike::{Alike, AllRooms};
+pub use current::Current;
 pub use lengths::Travel;
 pub use view::View;
 

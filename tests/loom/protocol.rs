@@ -162,6 +162,47 @@ fn who_has_another_length_learns_it_with_the_flag() {
     }
 }
 
+/// Of blocks of so many bytes for all but member 0, which has them, the last one has another length at its
+/// reader. All are in step afterwards.
+fn scatter_unlike(team: &Team, lens: &[usize], last: usize) {
+    let me = team.me();
+    let result = block_on(team, async {
+        let turn = team.open(0, 0, true).await?.expect("memory");
+        if me == 0 {
+            let block = |member: usize| vec![member as u8; if member == 0 { 0 } else { lens[member - 1] }];
+            let all = SimBlocks::run(&(0..team.size()).map(block).collect::<Vec<_>>());
+            return op::scatter::send(turn, &all, None::<&SimStream>, usize::MAX).await;
+        }
+        let len = if me < team.size() - 1 { lens[me - 1] } else { last };
+        let own = SimStream::direct(&vec![0; len]);
+        let result = op::scatter::receive(turn, 0, &own, usize::MAX).await;
+        let given = lens[me - 1].min(len);
+        assert_eq!(own.contents(), [vec![me as u8; given], vec![0; len - given]].concat());
+        result
+    });
+    let cut = me == team.size() - 1 && last < lens[me - 1];
+    assert_eq!(result, if cut { Err(Error::Lengths) } else { Ok(()) });
+    bcast(team, 0, 9, 8);
+}
+
+#[test]
+fn who_has_another_block_learns_it_with_the_flag() {
+    let config = Config { short: 64, shorts: 1, ..config(1, 1, Mode::Yield) };
+    for [len, last] in [[16, 8], [8, 16], [60, 58], [58, 60], [60, 8]] {
+        model(needs(&config, 2, true), config, 1, move |team| scatter_unlike(team, &[len], last));
+    }
+}
+
+#[test]
+fn who_has_another_block_than_others_learns_it_with_the_flag() {
+    let config = Config { short: 128, shorts: 1, ..config(1, 1, Mode::Yield) };
+    model(needs(&config, 3, true), config, 1, |team| {
+        scatter_unlike(team, &[8, 8], 4);
+        scatter_unlike(team, &[8, 16], 8);
+        scatter_unlike(team, &[16, 40], 48);
+    });
+}
+
 #[test]
 fn three_members_read_a_payload() {
     let config = config(1, 1, Mode::Yield);

@@ -1,8 +1,9 @@
 //! Alltoall, with blocks of any lengths and types: each slot is shared by the destinations.
 //!
 //! A block that fits its destination's share of the line, or of the short slot, travels there. Of others,
-//! round k brings the k-th part, as much as a share of a slot holds; with the first one comes an address to
-//! read the block at instead, or 0. Only the two members concerned need to know the length of a block.
+//! round k brings the k-th part, as much as a share of a slot holds; with the first one come an address to
+//! read the block at instead, or 0, and its length. Only the two members concerned need to know the length of
+//! a block.
 
 pub(super) mod places;
 
@@ -10,8 +11,9 @@ use super::block::{Block, Rooms, Shares, all_lengths, longest, sum_lengths, tran
 use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::short::{self, exchange::Alltoall};
-use super::{address_in, fetch, get, put, tally};
-use crate::endpoint::{Blocks, Result};
+use super::unequal::fits;
+use super::{address_in, fetch, get, put, tally, told};
+use crate::endpoint::{Blocks, Error, Result};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, forced_limit};
@@ -137,6 +139,8 @@ async fn exchange(
     into: &dyn Blocks,
     own_left: bool,
 ) -> Result<()> {
+    let word = told::word_of(&turn, out, peers.to(), |len| plan.is_short(len));
+    let turn = turn.saying_as(word);
     let facts = Facts { in_place: !own_left, ..turn.facts(Operation::Alltoall, plan.zero_copy) };
     tally::count(Operation::Alltoall, facts.way(longest(out, peers.to())));
     let away = |m: Member| match facts.way(out.len(m)).reads_peers() {
@@ -147,20 +151,22 @@ async fn exchange(
         readers: || peers.to().filter(|&m| out.len(m) > 0).collect(),
         copy: |member, part, room| copy_part(&Block::new(out, member), part, room),
     };
-    let exchanged = match rounds(&turn, plan, &facts, peers, (out, into), own_left, away).await {
-        Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &lent, missing, into).await,
-        exchanged => exchanged.map(drop),
+    let (exchanged, whole) = match rounds(&turn, plan, &facts, peers, (out, into), own_left, away).await {
+        Ok((missing, whole)) if !missing.is_empty() => (ask_for_blocks(&turn, &lent, missing, into).await, whole),
+        Ok((_, whole)) => (Ok(()), whole),
+        Err(error) => (Err(error), true),
     };
     let readers = peers.to().filter(|&m| away(m) != 0);
     if readers.clone().next().is_some() {
-        return turn.end_with(exchanged, readers, &lent).await;
+        return turn.end_with(exchanged, readers, &lent).await.and(fits(whole));
     }
     exchanged?;
     turn.finish();
-    Ok(())
+    fits(whole)
 }
 
-/// All rounds. `away(i)`: where member i may read its block, or 0. Returns the unreadable blocks' lengths.
+/// All rounds. `away(i)`: where member i may read its block, or 0. Returns the unreadable blocks' lengths,
+/// and whether no block was longer than the place for it.
 async fn rounds(
     turn: &Turn<'_>,
     plan: Plan<'_>,
@@ -169,7 +175,7 @@ async fn rounds(
     (out, into): (&dyn Blocks, &dyn Blocks),
     mut own_left: bool,
     away: impl Fn(Member) -> u64 + Copy,
-) -> Result<Vec<(Member, usize)>> {
+) -> Result<(Vec<(Member, usize)>, bool)> {
     let (me, size) = (turn.me(), turn.size());
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
@@ -179,7 +185,7 @@ async fn rounds(
     let bypass = turn.nearly_bypass(queued.saturating_mul(size));
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
-    let (mut next, mut missing) = (0, Vec::new());
+    let (mut next, mut missing, mut whole) = (0, Vec::new(), true);
     for round in 0..rounds {
         while next < to_send.min(round + 1 + ahead) {
             send(turn, plan, peers, out, next, away).await?;
@@ -195,6 +201,14 @@ async fn rounds(
                 continue;
             }
             turn.wrote(member, round + 1).await?;
+            if round == 0 && told::differs(turn, member, len, plan.is_short(len)) {
+                if !peers.is_one_block(member) {
+                    return Err(Error::Lengths);
+                }
+                whole &= told::take(**turn, member, &block)?;
+                fetched[member / 64] |= 1 << (member % 64);
+                continue;
+            }
             if plan.is_short(len) {
                 // SAFETY: published, and a share holds so much.
                 unsafe { copy::unpack(&block, 0, len, plan.rooms(member).at(turn, me, len), false) }?;
@@ -202,6 +216,9 @@ async fn rounds(
             }
             let from = turn.slot(member, round).wrapping_add(plan.slot(member).at(me));
             let at = round as usize * plan.part();
+            if round == 0 && get(from.wrapping_add(places::LENGTH)) != len as u64 {
+                return Err(Error::Lengths);
+            }
             if round == 0 && get(from) != 0 {
                 fetched[member / 64] |= 1 << (member % 64);
                 if !is_read(fetch(turn, member, get(from), &block, 0..len))? {
@@ -223,7 +240,7 @@ async fn rounds(
     if own_left {
         transfer(&Block::new(out, me), &Block::new(into, me))?;
     }
-    Ok(missing)
+    Ok((missing, whole))
 }
 
 /// Publishes the part of round `round` of all blocks.
@@ -241,6 +258,9 @@ async fn send(
     } else {
         turn.room_free(plan.rooms(me).want(plan.team, longest(out, peers.to()))).await?;
     }
+    if round == 0 {
+        told::note(turn, out, peers.to(), |len| plan.is_short(len));
+    }
     for member in peers.to() {
         let (block, len) = (Block::new(out, member), out.len(member));
         if plan.is_short(len) {
@@ -254,6 +274,7 @@ async fn send(
         let from = away(member);
         if round == 0 {
             put(to, from);
+            put(to.wrapping_add(places::LENGTH), len as u64);
         }
         let at = round as usize * plan.part();
         if from == 0 && at < len {

@@ -5,7 +5,7 @@ use crate::shm::copy;
 use crate::shm::layout::{LINE, SHARE_ALIGN, SHORT, share};
 use crate::shm::memory::Member;
 use crate::shm::team::{Config, Team};
-use crate::shm::turn::{Alike, Turn};
+use crate::shm::turn::{Alike, View};
 
 /// One member's block as a stream.
 pub(super) struct Block<'b, B: ?Sized> {
@@ -140,7 +140,7 @@ impl Rooms {
 
     /// Where short blocks of `len` bytes lie.
     #[inline(always)]
-    pub fn place<'t>(&self, turn: &Turn<'t>, len: usize) -> Place<'t> {
+    pub fn place<'t>(&self, turn: &View<'t>, len: usize) -> Place<'t> {
         if len <= self.line {
             return Place { rooms: turn.lines(), each: self.line };
         }
@@ -173,7 +173,7 @@ impl Rooms {
 
     /// Where the block of `len` bytes for `member` is.
     #[inline(always)]
-    pub fn at(&self, turn: &Turn<'_>, member: Member, len: usize) -> *mut u8 {
+    pub fn at(&self, turn: &View<'_>, member: Member, len: usize) -> *mut u8 {
         self.place(turn, len).of(self.writer, member)
     }
 }

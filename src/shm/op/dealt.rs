@@ -233,6 +233,11 @@ pub(super) fn address(turn: &Turn<'_>, root: Member) -> u64 {
     get(note(turn, root, turn.me()))
 }
 
+/// Bytes of the caller's block, told with it.
+pub(super) fn length(turn: &Turn<'_>, root: Member) -> u64 {
+    get(note(turn, root, turn.me()).wrapping_add(24))
+}
+
 /// Where the caller's first portion lies, its number, and bytes of its block.
 fn told(turn: &Turn<'_>, root: Member) -> [usize; 3] {
     let note = note(turn, root, turn.me());

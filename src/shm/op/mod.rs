@@ -33,6 +33,7 @@ pub mod scan;
 pub mod scatter;
 pub mod short;
 pub mod tally;
+mod told;
 pub mod tree;
 mod unequal;
 

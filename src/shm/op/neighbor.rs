@@ -79,6 +79,10 @@ impl Peers for &Edges {
     fn from(self) -> impl Iterator<Item = Member> + Clone {
         self.into.members.iter().copied()
     }
+
+    fn is_one_block(self, from: Member) -> bool {
+        self.into.of(from).len() == 1
+    }
 }
 
 /// The blocks of a member, one after the other.

@@ -10,6 +10,12 @@ pub trait Peers: Copy + Send + Sync {
     fn to(self) -> impl Iterator<Item = Member> + Clone + Send;
     /// Whom it receives from.
     fn from(self) -> impl Iterator<Item = Member> + Clone + Send;
+    /// Whether what it receives from one of them is one block, and not several one after the other.
+    #[inline(always)]
+    fn is_one_block(self, from: Member) -> bool {
+        let _ = from;
+        true
+    }
 }
 
 /// All others, both ways.

@@ -6,13 +6,15 @@
 //! need to know the length of a block: step k · (p − 1) + i + 1 belongs to member i. Where members take turns
 //! on the cores, [`dealt`] says how blocks travel that are not short.
 
+use super::alltoall::places::LENGTH;
 use super::block::{Block, Rooms, Shares, all_lengths, index, transfer, want_set};
 use super::dealt;
 use super::divided;
 use super::lent::{Lent, copy_part};
 use super::short::rooted::{Deal, Take};
-use super::{address, get, put, short, tally};
-use crate::endpoint::{Blocks, Result, Stream};
+use super::unequal::fits;
+use super::{address, get, put, short, tally, told};
+use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
@@ -89,18 +91,29 @@ pub(super) async fn send_long(
     if is_dealt(&turn, all, zero_copy) && dealt::holds_all(&turn, &rooms, all) {
         turn.room_free(want_set(turn.team().config(), all, turn.others())).await?;
         tally::count(Operation::Scatter, Way::Ring);
+        let turn = saying(turn, &rooms, all);
         dealt::send_all(turn, rooms, all)?;
         return own.map_or(Ok(()), |own| transfer(&Block::new(all, me), own));
     }
     send_in_pieces(turn, all, own, zero_copy).await
 }
 
+/// The same operation, in which the caller says how long the blocks are for the others; its line is free.
+fn saying<'t>(turn: Turn<'t>, rooms: &Rooms, all: &dyn Blocks) -> Turn<'t> {
+    let word = told::word_of(&turn, all, turn.others(), |len| rooms.hold(len));
+    let turn = turn.saying_as(word);
+    told::note(&turn, all, turn.others(), |len| rooms.hold(len));
+    turn
+}
+
 /// The same, but not all of them by the ring at once.
 async fn send_in_pieces(turn: Turn<'_>, all: &dyn Blocks, own: Option<&dyn Stream>, zero_copy: usize) -> Result<()> {
     let turn = turn.widened();
     let (me, deals) = (turn.me(), dealt::is_wanted(&turn));
-    let plan = Plan::new(&turn, me, zero_copy);
     turn.set_free().await?;
+    let rooms = rooms(&turn, me, zero_copy);
+    let turn = saying(turn, &rooms, all);
+    let plan = Plan::new(&turn, me, zero_copy);
     let facts = turn.facts(Operation::Scatter, zero_copy);
     turn.others().take(1).for_each(|m| tally::count(Operation::Scatter, facts.way(all.len(m))));
     let away = |m: Member| match facts.way(all.len(m)).reads_peers() {
@@ -119,6 +132,7 @@ async fn send_in_pieces(turn: Turn<'_>, all: &dyn Blocks, own: Option<&dyn Strea
         }
         let (from, to) = (away(member), plan.slot(me, 0, len).wrapping_add(plan.first.at(member)));
         put(to, from);
+        put(to.wrapping_add(LENGTH), len as u64);
         if from == 0 {
             // SAFETY: the slot is free, and a share holds so much.
             unsafe { copy::pack(&block, 0, plan.beginning(len), to.wrapping_add(plan.first.head())) }?;
@@ -225,10 +239,20 @@ pub(super) async fn receive_long(turn: Turn<'_>, root: Member, own: &dyn Stream,
     match way {
         Way::Ring => {
             turn.wrote(root, 1).await?;
-            dealt::receive(turn, root, own).await
+            match told::differs(&turn, root, own.len(), false) {
+                true => receive_other(turn, root, own),
+                false => dealt::receive(turn, root, own).await,
+            }
         }
         _ => receive_in_pieces(turn, root, own, zero_copy).await,
     }
+}
+
+/// The root has another length for it.
+fn receive_other(turn: Turn<'_>, root: Member, own: &dyn Stream) -> Result<()> {
+    let whole = told::take(*turn, root, own)?;
+    turn.finish();
+    fits(whole)
 }
 
 async fn receive_in_pieces(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_copy: usize) -> Result<()> {
@@ -236,10 +260,17 @@ async fn receive_in_pieces(turn: Turn<'_>, root: Member, own: &dyn Stream, zero_
     let (me, len) = (turn.me(), own.len());
     let plan = Plan::new(&turn, root, zero_copy);
     turn.wrote(root, 1).await?;
+    if told::differs(&turn, root, len, false) {
+        return receive_other(turn, root, own);
+    }
     let facts = turn.facts(Operation::Scatter, zero_copy);
     let deals = dealt::is_wanted(&turn);
     let from = plan.slot(root, 0, len).wrapping_add(plan.first.at(me));
     let away = if deals { dealt::address(&turn, root) } else { get(from) };
+    let told = if deals { dealt::length(&turn, root) } else { get(from.wrapping_add(LENGTH)) };
+    if told != len as u64 {
+        return Err(Error::Lengths);
+    }
     if away != 0 {
         let middle = middle(&facts, len);
         // Else it would acknowledge once more, an earlier step.

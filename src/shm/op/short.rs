@@ -16,11 +16,12 @@ pub mod reductions;
 pub mod rooted;
 
 use crate::endpoint::{Error, Result};
+use crate::shm::layout::UNSAID;
 use crate::shm::memory::Member;
-use crate::shm::op::unequal::{Taken, fits};
+use crate::shm::op::unequal::{Taken, fits, refused};
 use crate::shm::reach::Reach;
 use crate::shm::turn::waits::Runs;
-use crate::shm::turn::{Travel, Turn, View};
+use crate::shm::turn::{Current, Travel, Turn};
 use std::future::{poll_fn, ready};
 use std::iter;
 use std::pin::Pin;
@@ -53,8 +54,30 @@ pub trait Short: Sized + Send + Sync {
     /// long as the [room](Short::room) that it wants.
     const SAYS: bool = false;
 
-    /// Whether the sources [say](Short::SAYS) that.
+    /// Whether the caller has something else for each reader, so that its word [says that](Short::word).
+    const DEALS: bool = false;
+
+    /// Whether the sources [say](Short::SAYS) that, or [deal](Short::DEALS).
     const COMPARES: bool = false;
+
+    /// What the caller's word says of the lengths for its readers.
+    #[inline(always)]
+    fn word(&self, turn: &Turn<'_>) -> u8 {
+        let _ = turn;
+        UNSAID
+    }
+
+    /// Notes what that does not say; the room is free.
+    #[inline(always)]
+    fn note(&self, turn: &Turn<'_>) {
+        let _ = turn;
+    }
+
+    /// Whether what a source has published is not of the length that is [awaited](Short::awaits).
+    #[inline(always)]
+    fn differs(&self, turn: &Turn<'_>, source: Member, len: usize) -> bool {
+        turn.differs(source, len)
+    }
 
     /// Copies what the caller, `me`, has for itself, as the others have something to read meanwhile.
     #[inline(always)]
@@ -94,9 +117,9 @@ pub trait Short: Sized + Send + Sync {
     /// Takes what a source has that says another length than [awaited](Short::awaits): whether that is all of
     /// it. Where operands must be as long as one another, an error.
     #[cold]
-    fn take_other<'a>(&'a self, turn: View<'a>, source: Member) -> Taken<'a> {
+    fn take_other<'a>(&'a self, turn: Current<'a>, source: Member) -> Taken<'a> {
         let _ = (turn, source);
-        Box::pin(ready(Err(Error::Lengths)))
+        refused()
     }
 
     /// Does what takes the contents of all sources.
@@ -244,6 +267,9 @@ fn go_on<'t: 'o, 'o, O: Short, W: Wait<'t, 'o>>(
             {
                 turn.note_length(len, Travel::AtOnce);
             }
+            if O::DEALS {
+                operation.note(turn);
+            }
             if O::WRITES_OR_READS {
                 return Ok(Some(1));
             }
@@ -262,9 +288,9 @@ fn go_on<'t: 'o, 'o, O: Short, W: Wait<'t, 'o>>(
         if (W::RESUMES && cursor.wait.is_some()) || !first.has(source) {
             wait.reach(cursor, || turn.wrote_at(source, from, len))?;
         }
-        if O::COMPARES && turn.differs(source, len) {
-            let view = **turn;
-            cursor.whole &= wait.take(cursor, || operation.take_other(view, source))?;
+        if O::COMPARES && operation.differs(turn, source, len) {
+            let current = turn.current();
+            cursor.whole &= wait.take(cursor, || operation.take_other(current, source))?;
         } else {
             // SAFETY: published, and as long as awaited.
             unsafe { operation.read(turn, source) }?;
@@ -296,14 +322,24 @@ fn finish<O: Short>(turn: Turn<'_>, operation: &O, left: Option<u32>) -> Result<
     }
 }
 
+/// The same operation, in which the caller's word says how long what it writes is.
+#[inline(always)]
+fn saying<'t, O: Short>(turn: Turn<'t>, operation: &O, room: Option<usize>) -> Turn<'t> {
+    match room {
+        Some(len) if O::SAYS => turn.saying(len),
+        Some(_) if O::DEALS => {
+            let word = operation.word(&turn);
+            turn.saying_as(word)
+        }
+        _ => turn,
+    }
+}
+
 /// An operation that [fits](Short::fits), by a caller that blocks.
 #[inline(always)]
 pub fn now<O: Short>(turn: Turn<'_>, runs: impl Runs, operation: &O) -> Result<()> {
     let room = operation.room(&turn);
-    let turn = match room {
-        Some(len) if O::SAYS => turn.saying(len),
-        _ => turn,
-    };
+    let turn = saying(turn, operation, room);
     if let Some(len) = room
         && let Some(wait) = turn.room_taken(len)
     {
@@ -324,10 +360,7 @@ pub fn run<O: Short>(mut turn: Turn<'_>, operation: O) -> impl Future<Output = R
             return Box::pin(operation.long(turn)).await;
         }
         let room = operation.room(&turn);
-        turn = match room {
-            Some(len) if O::SAYS => turn.saying(len),
-            _ => turn,
-        };
+        turn = saying(turn, &operation, room);
         if let Some(len) = room
             && let Some(wait) = turn.room_taken(len)
         {

@@ -10,7 +10,8 @@ use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
 use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
-use crate::shm::turn::{Travel, View};
+use crate::shm::turn::{Current, Travel, View};
+use std::future::ready;
 use std::pin::Pin;
 
 /// What becomes of a message that is longer than the place for it.
@@ -61,8 +62,14 @@ impl Of {
 /// What becomes of data that have been taken.
 pub(super) type Taken<'a> = Pin<Box<dyn Future<Output = Result<bool>> + Send + 'a>>;
 
-/// Takes what a member has published of a length that is not that of `data`. Whether that is all. The view by
-/// value: what has an address lies in memory, also in an operation that never comes here.
+/// Nothing is taken.
+#[cold]
+#[inline(never)]
+pub(super) fn refused<'a>() -> Taken<'a> {
+    Box::pin(ready(Err(Error::Lengths)))
+}
+
+/// Takes what a member has published of a length that is not that of `data`. Whether that is all.
 #[cold]
 #[inline(never)]
 pub(super) fn take<'a, S: Stream + ?Sized>(turn: View<'a>, member: Member, data: &'a S, of: Of) -> Taken<'a> {
@@ -115,11 +122,19 @@ pub(super) fn take<'a, S: Stream + ?Sized>(turn: View<'a>, member: Member, data:
     })
 }
 
-/// [Takes](take) a member's block.
+/// [Takes](take) what a short operation gets. By value: what has an address lies in memory, also in an
+/// operation that never comes here.
 #[cold]
 #[inline(never)]
-pub(super) fn take_block<'a, B: Blocks + ?Sized>(turn: View<'a>, member: Member, all: &'a B, of: Of) -> Taken<'a> {
-    Box::pin(async move { take(turn, member, &Block::new(all, member), of).await })
+pub(super) fn take_data<'a, S: Stream + ?Sized>(turn: Current<'a>, member: Member, data: &'a S) -> Taken<'a> {
+    take(turn.into(), member, data, Of::Bcast)
+}
+
+/// The same of a member's block.
+#[cold]
+#[inline(never)]
+pub(super) fn take_block<'a, B: Blocks + ?Sized>(turn: Current<'a>, member: Member, all: &'a B, of: Of) -> Taken<'a> {
+    Box::pin(async move { take(turn.into(), member, &Block::new(all, member), of).await })
 }
 
 /// Members that have sent other lengths than the caller has room for, and whether any has sent more.

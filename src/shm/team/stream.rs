@@ -2,7 +2,7 @@
 
 use super::At;
 use crate::shm::config::MAX_SETS;
-use crate::shm::layout::{StreamControl, word};
+use crate::shm::layout::{BLOCKING, LANES, StreamControl, word};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
@@ -37,6 +37,11 @@ pub(in crate::shm) struct Stream {
 }
 
 impl Stream {
+    /// Whether its operations block.
+    pub fn is_blocking(&self) -> bool {
+        self.id / LANES == BLOCKING
+    }
+
     pub(super) fn new(first_op: u32, id: usize) -> Stream {
         Stream {
             next: AtomicU32::new(first_op),

@@ -6,7 +6,7 @@
 //! never reads what was not written for the operation. What it does then, docs/lengths.md says.
 
 use super::{Turn, View};
-use crate::shm::layout::{LENGTH_AT, LINE, LONG, UNSAID, line_word, reached, said, what_says};
+use crate::shm::layout::{LENGTH_AT, LINE, LONG, TABLE, UNSAID, line_word, reached, said, what_says};
 use crate::shm::memory::Member;
 use crate::sync::shared::{Ordering, will_read, will_write};
 
@@ -37,8 +37,14 @@ fn noted(len: usize, travel: Travel) -> u64 {
 impl Turn<'_> {
     /// The same operation, in which the caller writes so many bytes, and [says](self) so.
     #[inline(always)]
-    pub fn saying(mut self, len: usize) -> Self {
-        self.view.said = said(len);
+    pub fn saying(self, len: usize) -> Self {
+        self.saying_as(said(len))
+    }
+
+    /// The same operation, in which the caller's words say that.
+    #[inline(always)]
+    pub(in crate::shm) fn saying_as(mut self, said: u8) -> Self {
+        self.view.said = said;
         self
     }
 }
@@ -62,12 +68,30 @@ impl View<'_> {
         unsafe { at.cast::<u64>().write(noted(len, travel)) };
     }
 
+    /// What the caller's words say.
+    #[inline(always)]
+    pub(in crate::shm) fn says(&self) -> u8 {
+        self.said
+    }
+
     /// Notes how long the caller's operand of a reduction is, with its first step.
     #[inline(always)]
     pub fn note_operand(&self, step: u32, len: usize) {
         if step == 0 {
             self.note_length(len, Travel::Otherwise);
         }
+    }
+
+    /// Where a member's numbers for all others are, which stand for the lengths of its blocks: in the end of
+    /// its line or, if that has no place for them, in its queue. They are free when the line is. `None`:
+    /// there is no queue.
+    #[inline(always)]
+    pub(in crate::shm) fn numbers(&self, member: Member) -> Option<*mut u16> {
+        let at = match self.team.table() {
+            0 => self.payload(member).wrapping_add(LINE - size_of::<u16>() * (self.size() - 1)),
+            table => self.queues?[member].0.wrapping_add(self.team.tables_at() + self.line as usize * table),
+        };
+        Some(at.cast())
     }
 
     /// What a member has noted.
@@ -128,7 +152,7 @@ impl View<'_> {
                 };
                 Some((self.noted_length(member), travel))
             }
-            UNSAID => None,
+            UNSAID | TABLE => None,
             len => Some((len.into(), Travel::AtOnce)),
         }
     }

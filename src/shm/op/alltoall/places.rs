@@ -1,13 +1,16 @@
 //! Where blocks are that travel at once: short ones in rooms. Where members take turns on the cores, longer
-//! ones are in shares of the writer's set, after an address; it tells which set with the step that it
-//! publishes.
+//! ones are in shares of the writer's set, after an address and their length; it tells which set with the
+//! step that it publishes.
 
 use crate::endpoint::Blocks;
 use crate::shm::memory::Member;
 use crate::shm::op::block::{Rooms, Shares, index, want_set};
-use crate::shm::op::put;
+use crate::shm::op::{get, put};
 use crate::shm::policy::Operation;
 use crate::shm::turn::Turn;
+
+/// Where in a share, after an address, the length of the block is.
+pub const LENGTH: usize = size_of::<u64>();
 
 /// Where short blocks of `writer` are. `limit`: from how many bytes on another way is wanted.
 #[inline(always)]
@@ -41,7 +44,18 @@ pub fn begin(turn: &Turn<'_>, limit: usize, len: usize, member: Member) -> *mut 
     }
     let (share, head) = in_set(turn, turn.me(), member);
     put(share, 0);
+    put(share.wrapping_add(LENGTH), len as u64);
     share.wrapping_add(head)
+}
+
+/// Whether the block that `member` has published for the caller has other than `len` bytes, if that is in a
+/// set.
+#[inline(always)]
+pub fn differs(turn: &Turn<'_>, limit: usize, len: usize, member: Member) -> bool {
+    !rooms(turn, limit, member).hold(len) && {
+        let (share, _) = in_set(turn, member, turn.me());
+        get(share.wrapping_add(LENGTH)) != len as u64
+    }
 }
 
 /// Where the block of `len` bytes for the caller lies that `member` has published, or will.

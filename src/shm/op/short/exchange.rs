@@ -3,15 +3,16 @@
 use super::Short;
 use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
+use crate::shm::layout::UNSAID;
 use crate::shm::memory::Member;
 use crate::shm::op::alltoall::places;
 use crate::shm::op::block::{Block, all_lengths, longest, transfer};
 use crate::shm::op::peers::Peers;
-use crate::shm::op::unequal::{Of, Taken, take_block};
-use crate::shm::op::{allgather, alltoall, is_short_gathered};
+use crate::shm::op::unequal::{self, Of, Taken, take_block};
+use crate::shm::op::{allgather, alltoall, is_short_gathered, told};
 use crate::shm::policy::Operation;
 use crate::shm::thresholds::Reads;
-use crate::shm::turn::{Turn, View};
+use crate::shm::turn::{Current, Turn};
 
 /// Allgather: everybody writes its block, and reads the others'.
 pub struct Allgather<S, B, P> {
@@ -90,7 +91,7 @@ impl<S: Stream, B: Blocks, P: Peers> Short for Allgather<S, B, P> {
         unsafe { copy::unpack(&Block::new(&self.all, source), 0, len, turn.room(source, len), bypass) }
     }
 
-    fn take_other<'a>(&'a self, turn: View<'a>, source: Member) -> Taken<'a> {
+    fn take_other<'a>(&'a self, turn: Current<'a>, source: Member) -> Taken<'a> {
         take_block(turn, source, &self.all, Of::Allgather)
     }
 
@@ -115,6 +116,9 @@ pub struct Alltoall<O, I, P> {
 }
 
 impl<O: Blocks, I: Blocks, P: Peers> Short for Alltoall<O, I, P> {
+    const DEALS: bool = true;
+    const COMPARES: bool = true;
+
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
         let Some(out) = &self.out else { return false };
@@ -144,6 +148,21 @@ impl<O: Blocks, I: Blocks, P: Peers> Short for Alltoall<O, I, P> {
     }
 
     #[inline(always)]
+    fn word(&self, turn: &Turn<'_>) -> u8 {
+        let Some(out) = &self.out else { return UNSAID };
+        let rooms = places::rooms(turn, self.zero_copy.from, turn.me());
+        told::word_of(turn, out, self.peers.to(), |len| rooms.hold(len))
+    }
+
+    #[inline(always)]
+    fn note(&self, turn: &Turn<'_>) {
+        if let Some(out) = &self.out {
+            let rooms = places::rooms(turn, self.zero_copy.from, turn.me());
+            told::note(turn, out, self.peers.to(), |len| rooms.hold(len));
+        }
+    }
+
+    #[inline(always)]
     fn keep(&self, me: Member) -> Result<()> {
         self.out.as_ref().map_or(Ok(()), |out| transfer(&Block::new(out, me), &Block::new(&self.into, me)))
     }
@@ -165,6 +184,19 @@ impl<O: Blocks, I: Blocks, P: Peers> Short for Alltoall<O, I, P> {
         let from = places::at(turn, self.zero_copy.from, len, source);
         // SAFETY: published, and a share holds so much.
         unsafe { copy::unpack(&Block::new(&self.into, source), 0, len, from, false) }
+    }
+
+    #[inline(always)]
+    fn differs(&self, turn: &Turn<'_>, source: Member, len: usize) -> bool {
+        let short = places::rooms(turn, self.zero_copy.from, source).hold(len);
+        told::differs(turn, source, len, short) || places::differs(turn, self.zero_copy.from, len, source)
+    }
+
+    fn take_other<'a>(&'a self, turn: Current<'a>, source: Member) -> Taken<'a> {
+        match self.peers.is_one_block(source) {
+            true => told::taken_block(turn, source, &self.into),
+            false => unequal::refused(),
+        }
     }
 
     async fn long(self, turn: Turn<'_>) -> Result<()> {

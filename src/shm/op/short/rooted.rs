@@ -5,10 +5,10 @@ use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::op::block::{Block, all_lengths, longest, transfer};
-use crate::shm::op::unequal::{Of, Taken, take, take_block};
-use crate::shm::op::{bcast, gather, is_short, is_short_gathered, scatter};
+use crate::shm::op::unequal::{Of, Taken, take_block, take_data};
+use crate::shm::op::{bcast, gather, is_short, is_short_gathered, scatter, told};
 use crate::shm::policy::Operation;
-use crate::shm::turn::{Turn, View};
+use crate::shm::turn::{Current, Turn};
 use std::iter;
 
 /// Barrier: everybody publishes nothing, and waits for everybody: a cache line from each of the others, all
@@ -89,8 +89,8 @@ impl<S: Stream> Short for Bcast<S> {
         unsafe { copy::unpack(&self.data, 0, len, turn.room(root, len), false) }
     }
 
-    fn take_other<'a>(&'a self, turn: View<'a>, root: Member) -> Taken<'a> {
-        take(turn, root, &self.data, Of::Bcast)
+    fn take_other<'a>(&'a self, turn: Current<'a>, root: Member) -> Taken<'a> {
+        take_data(turn, root, &self.data)
     }
 
     async fn long(self, turn: Turn<'_>) -> Result<()> {
@@ -176,7 +176,7 @@ impl<S: Stream, B: Blocks> Short for Collect<S, B> {
         unsafe { copy::unpack(&Block::new(&self.all, source), 0, len, turn.room(source, len), false) }
     }
 
-    fn take_other<'a>(&'a self, turn: View<'a>, source: Member) -> Taken<'a> {
+    fn take_other<'a>(&'a self, turn: Current<'a>, source: Member) -> Taken<'a> {
         take_block(turn, source, &self.all, Of::Gather)
     }
 
@@ -198,6 +198,7 @@ pub struct Deal<S, B> {
 
 impl<S: Stream, B: Blocks> Short for Deal<S, B> {
     const WRITES_OR_READS: bool = true;
+    const DEALS: bool = true;
 
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
@@ -223,6 +224,16 @@ impl<S: Stream, B: Blocks> Short for Deal<S, B> {
     }
 
     #[inline(always)]
+    fn word(&self, turn: &Turn<'_>) -> u8 {
+        told::word_of(turn, &self.all, turn.others(), |_| true)
+    }
+
+    #[inline(always)]
+    fn note(&self, turn: &Turn<'_>) {
+        told::note(turn, &self.all, turn.others(), |_| true);
+    }
+
+    #[inline(always)]
     fn keep(&self, me: Member) -> Result<()> {
         self.own.as_ref().map_or(Ok(()), |own| transfer(&Block::new(&self.all, me), own))
     }
@@ -243,6 +254,8 @@ pub struct Take<S> {
 }
 
 impl<S: Stream> Short for Take<S> {
+    const COMPARES: bool = true;
+
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
         scatter::rooms(turn, self.root, self.zero_copy).hold(self.own.len())
@@ -266,6 +279,15 @@ impl<S: Stream> Short for Take<S> {
         let from = scatter::rooms(turn, root, self.zero_copy).at(turn, turn.me(), len);
         // SAFETY: published, and a share holds so much.
         unsafe { copy::unpack(&self.own, 0, len, from, false) }
+    }
+
+    #[inline(always)]
+    fn differs(&self, turn: &Turn<'_>, root: Member, len: usize) -> bool {
+        told::differs(turn, root, len, true)
+    }
+
+    fn take_other<'a>(&'a self, turn: Current<'a>, root: Member) -> Taken<'a> {
+        told::taken(turn, root, &self.own)
     }
 
     async fn long(self, turn: Turn<'_>) -> Result<()> {

@@ -1,17 +1,21 @@
-//! One of three members has another length than the others, on the side where it receives.
+//! One of three or more members has another length than the others, on the side where it receives.
 
 use crate::endpoint::{self, Error, Result, Span};
 use crate::shm::config::Cores;
 use crate::shm::heap::Heap;
-use crate::shm::op::{Combine, allgather, allreduce, bcast, gather, reduce, scan};
+use crate::shm::op::{Combine, allgather, allreduce, alltoall, bcast, gather, reduce, scan, scatter, told};
 use crate::shm::team::{Config, Team};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-const MEMBERS: usize = 3;
+/// So many at most.
+const MEMBERS: usize = 8;
+/// The most bytes of a block.
+const MOST: usize = 200_000;
 /// The odd one, which is no root of what others receive.
 const ODD: usize = 2;
 /// What lies in receive buffers, and behind them.
@@ -27,15 +31,21 @@ struct Row {
     each: usize,
     /// One that lies elsewhere.
     own: Option<(usize, Span)>,
+    /// Whose is empty.
+    without: Option<usize>,
 }
 
 impl endpoint::Blocks for Row {
     fn len(&self, member: usize) -> usize {
-        self.own.filter(|own| own.0 == member).map_or(self.each, |own| own.1.len())
+        match self.own {
+            Some((own, data)) if own == member => data.len(),
+            _ if self.without == Some(member) => 0,
+            _ => self.each,
+        }
     }
 
     fn each(&self) -> Option<usize> {
-        self.own.is_none().then_some(self.each)
+        (self.own.is_none() && self.without.is_none()).then_some(self.each)
     }
 
     fn direct(&self, members: Range<usize>) -> Option<Span> {
@@ -66,9 +76,14 @@ impl Combine for Sum {
     }
 }
 
-/// Byte `i` of what a member sends.
-fn byte(member: usize, i: usize) -> u8 {
-    (i.wrapping_mul(7) / 5 + 31 * member) as u8
+/// What a member sends, and what buffers are filled with: whole slices are compared, which takes no time.
+fn bytes(member: Option<usize>, len: usize) -> &'static [u8] {
+    static ALL: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    let all = ALL.get_or_init(|| {
+        let member = |member| (0..MOST).map(|i| (i * 7 / 5 + 31 * member) as u8).collect();
+        (0..MEMBERS).map(member).chain([vec![FILL; MOST]]).collect()
+    });
+    &all[member.unwrap_or(MEMBERS)][..len]
 }
 
 /// A member's buffers: what it sends, of blocks of `gives`, and what it receives, of blocks of `takes`.
@@ -80,19 +95,20 @@ struct Buffers {
 }
 
 impl Buffers {
-    fn new(me: usize, gives: usize, takes: usize, blocks: usize) -> Buffers {
-        let out = (0..MEMBERS * gives).map(|i| byte(me, i % gives)).collect();
+    fn new(me: usize, [gives, takes]: [usize; 2], blocks: usize, members: usize) -> Buffers {
+        let out = bytes(Some(me), gives).repeat(members);
         Buffers { out, into: vec![FILL; blocks * takes + MARGIN], takes, blocks }
     }
 
     /// Whether block `block` has the beginning of what `member` has sent, and nothing beyond.
     fn has(&self, block: usize, member: usize, sent: usize) -> bool {
         let found = &self.into[block * self.takes..(block + 1) * self.takes];
-        found.iter().enumerate().all(|(i, &found)| found == if i < sent { byte(member, i) } else { FILL })
+        let (has, left) = found.split_at(sent.min(self.takes));
+        has == bytes(Some(member), has.len()) && left == bytes(None, left.len())
     }
 
     fn margin(&self) -> bool {
-        self.into[self.blocks * self.takes..].iter().all(|&byte| byte == FILL)
+        self.into[self.blocks * self.takes..] == *bytes(None, MARGIN)
     }
 }
 
@@ -104,6 +120,7 @@ struct Case {
     odd: usize,
     zero_copy: usize,
     cores: Cores,
+    members: usize,
 }
 
 impl Case {
@@ -116,20 +133,34 @@ impl Case {
         ["reduce", "allreduce", "scan"].contains(&self.operation)
     }
 
+    /// Without what some have behind it: all blocks are as long and do not say so, and there is no queue.
+    fn name(self) -> &'static str {
+        self.operation.trim_end_matches(UNSAID)
+    }
+
+    fn exchanges(self) -> bool {
+        ["allgather", "neighbor_allgather", "alltoall", "alltoallv"].contains(&self.name())
+    }
+
     fn buffers(self, me: usize) -> Buffers {
         let takes = if me == self.odd() { self.odd } else { self.len };
         let gives = if self.reduces() { takes } else { self.len };
-        let blocks = if ["gather", "allgather", "neighbor_allgather"].contains(&self.operation) { MEMBERS } else { 1 };
-        Buffers::new(me, gives, takes, blocks)
+        let blocks = if self.operation == "gather" || self.exchanges() { self.members } else { 1 };
+        Buffers::new(me, [gives, takes], blocks, self.members)
     }
 
     async fn run(self, team: &Team, out: Span, into: Span, takes: usize, slot: usize) -> Result<()> {
-        let turn = team.open(slot, 0, true).await?.expect("there is memory");
+        let turn = team.open(slot, 0, self.name() == self.operation).await?.expect("there is memory");
         let (me, zero_copy) = (team.me(), self.zero_copy);
-        let own = out.slice(0..out.len() / MEMBERS);
+        let own = out.slice(0..out.len() / self.members);
         let sends = (self.operation == "neighbor_allgather").then_some((me, own));
-        let all = Row { all: into, each: takes, own: sends };
-        match (self.operation, me) {
+        let without = match self.operation.ends_with('v') {
+            true => Some(me),
+            false => self.operation.ends_with(UNSAID).then_some(self.members),
+        };
+        let all = Row { all: into, each: takes, own: sends, without };
+        let given = Row { all: out, each: self.len, own: None, without };
+        match (self.name(), me) {
             ("bcast", 0) => bcast::bcast(turn, 0, &own, zero_copy).await,
             ("bcast", _) => bcast::bcast(turn, 0, &into, zero_copy).await,
             ("gather", 0) => gather::receive(turn, None::<&Span>, &all, zero_copy).await,
@@ -138,6 +169,9 @@ impl Case {
             ("allgather", ODD) => allgather::allgather(turn, None::<&Span>, &all, zero_copy).await,
             ("allgather", _) => allgather::allgather(turn, Some(&own), &all, zero_copy).await,
             ("neighbor_allgather", _) => allgather::allgather(turn, None::<&Span>, &all, zero_copy).await,
+            ("scatter" | "scatterv", 0) => scatter::send(turn, &given, None::<&Span>, zero_copy).await,
+            ("scatter" | "scatterv", _) => scatter::receive(turn, 0, &into, zero_copy).await,
+            ("alltoall" | "alltoallv", _) => alltoall::alltoall(turn, Some(&given), &all, zero_copy).await,
             ("reduce", _) => reduce::reduce(turn, 0, &Sum, own, into).await,
             ("allreduce", _) => allreduce::allreduce(turn, &Sum, own, into, zero_copy).await,
             ("scan", _) => scan::scan(turn, false, &Sum, own, into).await,
@@ -147,11 +181,12 @@ impl Case {
 
     /// Runs it among all members, which must not wait for each other for ever.
     fn outcome(self, slot: usize) -> (Vec<Result<()>>, Vec<Buffers>) {
-        let mut config = Config::built_in(MEMBERS, self.cores);
+        let members = self.members;
+        let mut config = Config::built_in(members, self.cores);
         config.waiting.crowded = self.cores != Cores::Own;
-        let heap = Heap::new(MEMBERS, usize::MAX, true);
-        let teams: Vec<_> = (0..MEMBERS).map(|me| Team::new(heap.member(me), config)).collect();
-        let mut buffers: Vec<_> = (0..MEMBERS).map(|me| self.buffers(me)).collect();
+        let heap = Heap::new(members, usize::MAX, true);
+        let teams: Vec<_> = (0..members).map(|me| Team::new(heap.member(me), config)).collect();
+        let mut buffers: Vec<_> = (0..members).map(|me| self.buffers(me)).collect();
         let mut works: Vec<Option<Work<'_>>> = Vec::new();
         for (team, buffers) in teams.iter().zip(&mut buffers) {
             // SAFETY: the buffers outlive the operation; each is one member's.
@@ -160,7 +195,7 @@ impl Case {
             let into = unsafe { Span::new(buffers.into.as_mut_ptr(), buffers.blocks * buffers.takes, 1) };
             works.push(Some(Box::pin(self.run(team, out, into, buffers.takes, slot))));
         }
-        let mut results = vec![Ok(()); MEMBERS];
+        let mut results = vec![Ok(()); members];
         let start = Instant::now();
         while works.iter().any(Option::is_some) {
             for (work, result) in works.iter_mut().zip(&mut results) {
@@ -177,8 +212,8 @@ impl Case {
 
     /// Whom block `block` of a member comes from; `None`: it is no such block.
     fn source(self, me: usize, block: usize) -> Option<usize> {
-        match self.operation {
-            "bcast" => (me != 0).then_some(0),
+        match self.name() {
+            "bcast" | "scatter" | "scatterv" => (me != 0).then_some(0),
             "gather" => (me == 0 && block != 0).then_some(block),
             "neighbor_allgather" => (block != me).then_some(block),
             "allgather" => (block != me && block != ODD).then_some(block),
@@ -209,7 +244,7 @@ impl Case {
                 }
                 Err(error) => assert!(matches!(error, Error::Lengths | Error::Peer), "{self:?}: {error:?}"),
             }
-            if short && !self.operation.ends_with("allgather") && !self.reduces() {
+            if short && !self.exchanges() && !self.reduces() {
                 assert_eq!(*result, Err(Error::Lengths), "{self:?}: member {me}");
             }
             if !short && ["bcast", "gather"].contains(&self.operation) && self.len < 100_000 {
@@ -219,28 +254,56 @@ impl Case {
     }
 }
 
-fn check(operations: &[&'static str]) {
-    const LENGTHS: [usize; 5] = [8, 40, 500, 5000, 200_000];
+/// All pairs of these lengths, among so many members.
+fn check(operations: &[&'static str], lengths: &[usize], members: usize) {
     for &operation in operations {
-        for (len, odd) in LENGTHS.iter().flat_map(|&len| LENGTHS.map(|odd| (len, odd))).filter(|(len, odd)| len != odd)
-        {
+        for (len, odd) in lengths.iter().flat_map(|&len| lengths.iter().map(move |&odd| (len, odd))) {
+            if len == odd {
+                continue;
+            }
             // Shorter ones are not lent, whatever the threshold.
             let thresholds = if len.max(odd) >= 10_000 { &[usize::MAX, 10_000][..] } else { &[usize::MAX] };
             for (cores, slot) in [(Cores::Own, 0), (Cores::Shared, 0), (Cores::Own, 1)] {
                 for &zero_copy in thresholds {
-                    Case { operation, len, odd, zero_copy, cores }.check(slot);
+                    Case { operation, len, odd, zero_copy, cores, members }.check(slot);
                 }
             }
         }
     }
 }
 
+/// See [`Case::name`].
+const UNSAID: &str = " unsaid";
+const LENGTHS: [usize; 5] = [8, 40, 500, 5000, MOST];
+
 #[test]
 fn who_receives_from_one_gets_what_it_has_room_for() {
-    check(&["bcast", "gather"]);
+    check(&["bcast", "gather"], &LENGTHS, 3);
+}
+
+#[test]
+fn who_has_a_block_of_its_own_learns_that_it_is_longer_or_shorter() {
+    check(&["scatter", "scatterv", "alltoall", "alltoallv"], &LENGTHS, 3);
+}
+
+#[test]
+fn so_it_does_where_lines_have_no_place_for_numbers() {
+    for members in [7, 8] {
+        check(&["scatterv", "alltoallv"], &[4, 8, 40, 5000, 40_000], members);
+        check(&["scatter unsaid", "alltoall unsaid"], &[4, 8], members);
+    }
+}
+
+#[test]
+fn so_it_does_where_two_lengths_have_the_same_number() {
+    let number = |len| told::number(len, false);
+    let len = 50_000;
+    let odd = (len + 1..MOST).find(|&odd| number(odd) == number(len)).expect("there are fewer numbers than lengths");
+    // Of blocks of others a member says nothing where all are alike; here not all are.
+    check(&["scatterv", "alltoallv"], &[len, odd], 4);
 }
 
 #[test]
 fn who_gathers_from_all_or_reduces_learns_that_others_have_other_lengths() {
-    check(&["allgather", "neighbor_allgather", "reduce", "allreduce", "scan"]);
+    check(&["allgather", "neighbor_allgather", "reduce", "allreduce", "scan"], &LENGTHS, 3);
 }
