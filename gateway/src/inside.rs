@@ -137,9 +137,14 @@ async fn relay(shared: Arc<Shared>, stream: TcpStream, hello: Hello, job: Arc<Jo
     keep_alive(&stream);
     let (reader, writer) = stream.into_split();
     let from = Relay { shared: &shared, job: &job, process: &process };
+    let reading = from.read(BufReader::with_capacity(BUFFER, reader));
+    tokio::pin!(reading);
     let (clean, why) = tokio::select! {
-        end = from.read(BufReader::with_capacity(BUFFER, reader)) => end,
-        error = from.write(&hello, BufWriter::with_capacity(BUFFER, writer)) => (false, error),
+        end = &mut reading => end,
+        // It may have said BYE all the same, and left without reading what came last.
+        error = from.write(&hello, BufWriter::with_capacity(BUFFER, writer)) => {
+            timeout(LAST, reading).await.unwrap_or((false, error))
+        }
     };
     debug!(job = job_name, process = number, clean, why, "process has gone");
     let what = if clean { "has left" } else { "has crashed, or its connection was cut" };

@@ -150,7 +150,7 @@ async fn who_has_left_is_known_and_jobs_end() {
     until("it has gone", || pair.south.shared.all_jobs()[0].gauges().processes == 0).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     for _ in 0..3 {
-        north.send(1, process(1, 0), 0, &[7; 5000]).await.unwrap();
+        north.send(1, process(1, 0), 999, &[7; 5000]).await.unwrap();
     }
     let (header, text) = news.text(Kind::Lost).await;
     assert_eq!((header.cluster, header.peer), (1, process(1, 0)));
@@ -159,13 +159,46 @@ async fn who_has_left_is_known_and_jobs_end() {
     let (_again, mut again) = pair.connect(&Who::new("job", 0, 1, 0)).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     stream_out(&mut north, (1, process(1, 0)), 20, 100).await;
-    stream_in(&mut again, (0, process(0, 0)), 20, 100).await;
+    // What was on its way before the news came may arrive now.
+    let mut next = 0;
+    while next < 20 {
+        let (header, payload) = again.next().await.unwrap();
+        if header.number != 999 {
+            assert!(header.number == next && payload == content(next, 100));
+            next += 1;
+        }
+    }
     drop((_again, again, north, news));
     until("both forget the job", || pair.north.shared.all_jobs().is_empty() && pair.south.shared.all_jobs().is_empty())
         .await;
     // And so may the job.
     let mut two = pair.two("job", 0, 0).await;
     ping_pong(&mut two, 0, 5).await;
+    pair.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_bye_and_leaves_things_unread_has_not_crashed() {
+    let pair = Pair::new().await;
+    let (mut north, mut news) = pair.connect(&Who::new("job", 0, 0, 0)).await;
+    for rank in 0..20 {
+        let (leaving, receiver) = pair.connect(&Who::new("job", 0, 1, rank)).await;
+        // More than the buffers of a connection hold, so that the gateway is writing when it is closed.
+        for number in 0..10 {
+            north.send(1, process(1, rank), number, &[1; 60_000]).await.unwrap();
+        }
+        leaving.bye().await;
+        drop(receiver);
+    }
+    until("all have gone", || pair.south.shared.all_jobs()[0].gauges().processes == 0).await;
+    let (_last, mut last) = pair.connect(&Who::new("job", 0, 1, 30)).await;
+    north.send(1, process(1, 30), 7, b"x").await.unwrap();
+    assert_eq!(last.next().await.unwrap().0.number, 7);
+    // Whoever is sent to behind its BYE is told of; as one that has left, and not as one that crashed.
+    while let Ok(Some((_, text))) = tokio::time::timeout(Duration::from_millis(300), news.any()).await {
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("has left"), "{text}");
+    }
     pair.stop().await;
 }
 
