@@ -5,7 +5,7 @@
 # does not allow it, says so and ends well. Ends with "N passed, M failed".
 #
 #   ci/test-clusters.sh [--only REGEX] [--dso FOLDER] [--gateway PROGRAM]
-#   ci/test-clusters.sh --wave MS    only examples/wave2d, through gateways so many milliseconds apart each way
+#   ci/test-clusters.sh --wave MS    only examples/wave2d, through gateways so many milliseconds apart
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/nodes/cluster.sh

@@ -1,8 +1,8 @@
 //! Connections between gateways: who makes them, and how both sides find out where they are.
 //!
-//! Both gateways of a pair connect, if they were given the other's address. The one whose cluster's name comes
-//! first does so at once, the other one after half a second without a connection. If both have one, that of
-//! the first is used.
+//! Both gateways of a pair connect, if they were given the other's address. The one whose cluster's name
+//! comes first does so at once, the other one after half a second without a connection. If both have one,
+//! that of the first is used.
 
 use crate::counters::count;
 use crate::job::{JobId, Shared};

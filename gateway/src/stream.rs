@@ -169,7 +169,7 @@ impl Link {
         self.leave_phase(Phase::Ended(text.into_owned()));
     }
 
-    /// Into the queue of its process. The state is locked all the while, so that order is kept over connections.
+    /// Into the queue of its process. The state is locked all the while: order is kept over connections.
     fn deliver(self: &Arc<Link>, state: &mut State, job: &Job, head: &Head, payload: &[u8]) {
         // The process's connection puts in the index of the cluster: before it is there, nobody knows it.
         let header = Header {
