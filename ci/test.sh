@@ -22,7 +22,7 @@ units       |  900 | cargo test --no-fail-fast
 miri        |  900 | ci/test-miri.sh
 units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
 build &     |  900 | ci/build.sh
-gateway &   |  600 | cargo test -p coll-rust-gateway --no-fail-fast
+gateway &   |  600 | cargo test -p coll-rust-gateway --no-fail-fast -- --test-threads=8
 install     |  600 | ci/test-install.sh
 autotools   |  600 | ci/test-autotools.sh
 versions    |  300 | ci/test-versions.sh
