@@ -109,7 +109,7 @@ fi
 export RUST_BACKTRACE=0
 export RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/loom
-timeout 600 cargo test --quiet --release --test loom
+timeout 900 cargo test --quiet --release --test loom
 [ "${1:-}" != --models ] || exit 0
 
 scratch=$(mktemp -d)
