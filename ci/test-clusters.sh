@@ -36,7 +36,7 @@ fi
 [ -e "$folder/mca_coll_rust.so" ] || { echo "test-clusters: no component in '$folder'" >&2; exit 1; }
 if [ -z "$gateway" ] && [ -d gateway ]; then
     cargo build --quiet -p coll-rust-gateway
-    gateway=${CARGO_TARGET_DIR:-target}/debug/coll-rust-gateway
+    gateway=$(realpath "${CARGO_TARGET_DIR:-target}/debug/coll-rust-gateway")
 fi
 exports=$(COLL_RUST_OUT=$folder ci/env.sh)
 eval "$exports"

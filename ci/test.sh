@@ -11,8 +11,8 @@ cd "$(dirname "$0")/.."
 # name | time limit in seconds | command
 #
 # Those marked & use one core for most of their time, and measure nothing: they run one after the other beside
-# those above them, and are waited for at their place. Those marked && are a second such row. Checks that
-# measure time, or count what a job has left on the machine, stand below them.
+# those above them, and are waited for at their place. Checks that measure time, or count what a job has left
+# on the machine, stand below them.
 checks='
 format      |   60 | cargo fmt --all --check
 mutants     |   60 | ci/test-loom.sh --changes
@@ -29,7 +29,7 @@ versions    |  300 | ci/test-versions.sh
 demo        |  300 | ci/demo.sh --smoke
 matrix      |  400 | ci/test-matrix.sh
 mpi4py      |  600 | ci/test-mpi4py.sh
-loom &&     | 1500 | ci/test-loom.sh --part
+loom &      | 1500 | ci/test-loom.sh --part
 mpiperf     |  600 | ci/test-mpiperf.sh
 mpi         |  900 | ci/test-mpi.sh
 nodes       |  600 | ci/test-nodes.sh
@@ -75,10 +75,10 @@ count() {
     failed=$((failed + bad))
 }
 
-# Its line of the table: the time limit, the command, or its marks.
+# Its line of the table: the time limit, the command, or whether it is marked.
 limit_of() { awk -F'|' -v name="$1" '{ key = $1; gsub(/[ &]/, "", key); if (key == name) print $2 }' <<<"$checks" | trim; }
 command_of() { awk -F'|' -v name="$1" '{ key = $1; gsub(/[ &]/, "", key); if (key == name) print $3 }' <<<"$checks" | trim; }
-marks_of() { awk -F'|' -v name="$1" '{ key = mark = $1; gsub(/[ &]/, "", key); gsub(/[^&]/, "", mark); if (key == name) print mark }' <<<"$checks"; }
+beside() { awk -F'|' -v name="$1" '{ key = $1; gsub(/ /, "", key); if (key == name "&") found = 1 } END { exit !found }' <<<"$checks"; }
 
 # Runs a check; its output goes to NAME.log, its exit code and its seconds to NAME.end.
 run() {
@@ -116,21 +116,16 @@ tell() {
     count "$code" "$log"
 }
 
-# By marks: the process that runs the checks that have them.
-declare -A row=()
+lane=
 if [ ${#wanted[@]} -gt 1 ]; then
-    for marks in '&' '&&'; do
-        for name in "${wanted[@]}"; do [ "$(marks_of "$name")" != "$marks" ] || run "$name"; done &
-        row[$marks]=$!
-    done
-    trap 'kill "${row[@]}" 2>/dev/null; rm -rf "$scratch"' EXIT
+    for name in "${wanted[@]}"; do ! beside "$name" || run "$name"; done &
+    lane=$!
+    trap 'kill $lane 2>/dev/null; rm -rf "$scratch"' EXIT
 fi
 for name in "${wanted[@]}"; do
     echo "--- $name: $(command_of "$name")"
-    marks=$(marks_of "$name") process=
-    [ -z "$marks" ] || process=${row[$marks]:-}
-    if [ -n "$process" ]; then
-        while [ ! -f "$scratch/$name.end" ] && kill -0 "$process" 2>/dev/null; do sleep 1; done
+    if [ -n "$lane" ] && beside "$name"; then
+        while [ ! -f "$scratch/$name.end" ] && kill -0 "$lane" 2>/dev/null; do sleep 1; done
         [ -f "$scratch/$name.end" ] || echo "125 0" >"$scratch/$name.end"
     else
         run "$name"

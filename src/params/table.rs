@@ -347,9 +347,14 @@ pub const TABLE: &[Param] = &[
         details: "Its first line has 64 hex digits, or a name, a colon, and these; nobody but its owner, who runs the \
                   program, may read it.",
         level: 2,
-        accepted: || "the path of a file with mode 0600 or 0400".to_owned(),
+        accepted: || "the path, from / on, of a file with mode 0600 or 0400".to_owned(),
         set: |c, t| {
-            c.gateway_key = t.trim().to_owned();
+            let path = t.trim();
+            // The runtime may start processes in any folder.
+            if !(path.is_empty() || path.starts_with('/')) {
+                return Err("it does not begin with /".to_owned());
+            }
+            c.gateway_key = path.to_owned();
             Ok(())
         },
     },

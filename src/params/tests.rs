@@ -89,7 +89,7 @@ fn settings_for_tests() {
 
 #[test]
 fn every_parameter_but_the_paths_refuses_nonsense() {
-    for p in TABLE.iter().filter(|p| !["network_file", "gateway_key"].contains(&p.name)) {
+    for p in TABLE.iter().filter(|p| p.name != "network_file") {
         let error = with(p.name, "12abc").unwrap_err();
         assert!(error.contains(p.name) && error.contains("12abc") && error.contains(&p.accepted()), "{error}");
     }
@@ -99,6 +99,7 @@ fn every_parameter_but_the_paths_refuses_nonsense() {
 fn gateways_need_a_key() {
     assert!(with("gateway", "head:7000").is_err_and(|why| why.contains("coll_rust_gateway_key")));
     assert!(with("gateway", "none").is_ok() && with("gateway_key", "/home/me/key").is_ok());
+    assert!(with("gateway_key", "astro.key").is_err_and(|why| why.contains("does not begin with /")));
 }
 
 #[test]
