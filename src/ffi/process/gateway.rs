@@ -125,7 +125,7 @@ fn post(remote: Remote, post: impl FnOnce(&mut Session<HostStream>, Peer) -> Han
         let made = Link::new(remote.from as usize, names);
         guard = self::link();
         if guard.is_none() {
-            guard.insert(made).is_let_in();
+            guard.insert(made).enter();
         }
     }
     let Some(link) = &mut *guard else { return Err(LOST) };
@@ -243,18 +243,17 @@ impl Link {
 
     /// Waits until the gateway has let this process in, as it does at once, whatever other processes do. The
     /// program may not call MPI for a long time after this.
-    fn is_let_in(&mut self) -> bool {
+    fn enter(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         while !self.session.is_let_in() {
-            let Some(socket) = &self.socket else { return false };
+            let Some(socket) = &self.socket else { return };
             if Instant::now() > deadline {
                 self.fail(&format!("it has not answered within {} s", PATIENCE.as_secs()));
-                return false;
+                return;
             }
             socket.pause();
             self.step();
         }
-        true
     }
 
     fn fail(&mut self, why: &str) {
