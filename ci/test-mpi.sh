@@ -119,6 +119,9 @@ for np in 2 3 5; do
     job real $np allreduce "first_calls=3" 60 first --count
     says "$before" ': allreduce handled=[1-9][0-9]* passed=[123] '
     before=$number
+    job real $np reduce_scatter "first_calls=3" 60 first --count --shares
+    says "$before" ': reduce_scatter handled=[1-9][0-9]* passed=[123] '
+    before=$number
     job real $np allreduce "first_calls=3 reproducible=1" 60 first --count
     says_not "$before" ' passed=[1-9]'
     job real $np - "first_calls=3" 100 first

@@ -4,7 +4,8 @@
  * already and another not, calls without data, which some ranks make and others do not, and what Open MPI
  * calls itself. A rank that goes another way than the others hangs, or gets wrong data.
  *
- *   --count   the first calls of the job only, of which the report tells how many went below
+ *   --count    the first calls of the job only, of which the report tells how many went below
+ *   --shares   these are Reduce_scatters
  */
 #include "harness.h"
 
@@ -123,8 +124,9 @@ int main(int argc, char **argv)
 {
     const int count = has_option(argc, argv, "--count");
     test_init(&argc, &argv, "first", MPI_THREAD_SINGLE);
+    const int scatters = has_option(argc, argv, "--shares");
     for (int i = 0; i < 10; i++)
-        sums(MPI_COMM_WORLD, i);
+        (scatters ? shares : sums)(MPI_COMM_WORLD, i);
     for (int round = 0; round < (count ? 0 : ROUNDS); round++) {
         MPI_Comm comm;
         state = 77u + (unsigned)round;
