@@ -38,9 +38,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_
 
 if [ $stock = 0 ]; then
     if [ -z "$dso" ]; then
-        dso=$(COLL_RUST_SKIP_MPIPERF=1 ci/build.sh | tail -n 1) && [ -n "$dso" ] || exit 1
+        dso=$(COLL_RUST_SKIP_MPIPERF=1 scripts/build.sh | tail -n 1) && [ -n "$dso" ] || exit 1
     fi
-    variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
+    variables=$(COLL_RUST_OUT=$dso scripts/env.sh) || exit 1
     eval "$variables"
 fi
 for source in tests/mpi/*.c; do

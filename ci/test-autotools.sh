@@ -38,7 +38,7 @@ step "autoreconf" autoreconf -i
 cd "$scratch/build"
 step "configure" ../source/configure
 if [ "$full" != --full ] && [ -f "$ready" ]; then
-    # The Rust half that ci/build.sh has built before, for which make would give the same command.
+    # The Rust half that scripts/build.sh has built before, for which make would give the same command.
     step "make would build the Rust half" sh -c 'make -n | grep -q "rustc --release --lib --crate-type staticlib --features ompi"'
     mkdir -p target/release
     cp "$ready" target/release/

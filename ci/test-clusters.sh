@@ -32,13 +32,13 @@ if [ -n "$obstacle" ]; then
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-[ -n "$folder" ] || folder=$(COLL_RUST_SKIP_MPIPERF=1 ci/build.sh | tail -n 1)
+[ -n "$folder" ] || folder=$(COLL_RUST_SKIP_MPIPERF=1 scripts/build.sh | tail -n 1)
 [ -e "$folder/mca_coll_rust.so" ] || { echo "test-clusters: no component in '$folder'" >&2; exit 1; }
 if [ -z "$gateway" ] && [ -d gateway ]; then
     cargo build --quiet -p coll-rust-gateway
     gateway=$(realpath "${CARGO_TARGET_DIR:-target}/debug/coll-rust-gateway")
 fi
-exports=$(COLL_RUST_OUT=$folder ci/env.sh)
+exports=$(COLL_RUST_OUT=$folder scripts/env.sh)
 eval "$exports"
 
 passed=0

@@ -32,7 +32,7 @@ scratch=$(mktemp -d)
 unset OMPI_MCA_coll_rust_first_calls
 cluster_guard
 trap 'cluster_down; rm -rf "$scratch"' EXIT
-variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
+variables=$(COLL_RUST_OUT=$dso scripts/env.sh) || exit 1
 eval "$variables"
 pmix=$(pkg-config --cflags-only-I pmix 2>/dev/null || true)
 standin=tests/accelerator/standin.c

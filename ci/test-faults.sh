@@ -283,7 +283,7 @@ survive "coll_base_verbose" 'coll:rust: rank 1 of 2 in .*selected' -- "${mpirun[
 if wanted "messages without their file"; then
     mkdir -p "$scratch/alone"
     cp "$dso/mca_coll_rust.so" "$scratch/alone"
-    mapfile -t settings < <(COLL_RUST_OUT=$scratch/alone ci/env.sh | sed 's/^export //')
+    mapfile -t settings < <(COLL_RUST_OUT=$scratch/alone scripts/env.sh | sed 's/^export //')
     refuse "messages without their file" 'coll_rust_window = "12abc"' OMPI_MCA_coll_rust_window=12abc "${settings[@]}" -- \
         "${mpirun[@]}" -n 2 "$scratch/hello"
 fi
@@ -362,15 +362,15 @@ network "node named twice in the network file" "network:2:1: .*'$host'" "$host s
 
 if wanted "DSO for another Open MPI"; then
     mkdir -p "$scratch/other"
-    # The mark that ci/build.sh leaves is text in the file: another version of the same length.
+    # The mark that scripts/build.sh leaves is text in the file: another version of the same length.
     sed 's/\(coll\/rust built for Open MPI \)[0-9]/\19/' "$dso/mca_coll_rust.so" >"$scratch/other/mca_coll_rust.so"
     touch "$scratch/before"
     code=0
-    COLL_RUST_OUT=$scratch/other timeout -k 5 60 ci/env.sh >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+    COLL_RUST_OUT=$scratch/other timeout -k 5 60 scripts/env.sh >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
     [ ! -s "$scratch/out" ] || code=0 # there must be nothing to evaluate
     verdict "DSO for another Open MPI" $code 'built for Open MPI 9\.'
 fi
-refuse "no DSO" 'mca_coll_rust.so' "COLL_RUST_OUT=$scratch/none" -- ci/env.sh
+refuse "no DSO" 'mca_coll_rust.so' "COLL_RUST_OUT=$scratch/none" -- scripts/env.sh
 
 # ---------------------------------------------------------------- a killed rank
 

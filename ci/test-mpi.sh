@@ -163,8 +163,8 @@ if [ -n "$border" ] && [ $stock = 0 ] && grep -qE -- "$only" <<<border; then
     fi
 fi
 
-# The component is built as a static library alone (ci/build.sh): short calls go to other functions of Rust's
-# by name, and not by the table of addresses.
+# The component is built as a static library alone (scripts/build.sh): short calls go to other functions of
+# Rust's by name, and not by the table of addresses.
 if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<whole; then
     for door in cr_block_gatherv cr_block_reduce; do
         code=$(objdump -d --no-show-raw-insn --disassemble="$door" "$dso/mca_coll_rust.so")
@@ -370,13 +370,13 @@ elif [ $stock = 0 ]; then
 fi
 
 # What it adds to the memory of a program that reduces a few numbers: the code that it calls lies together
-# (ci/order.py). Of a copy, written page by page: the file as a linker has just written it takes up to a
+# (scripts/order.py). Of a copy, written page by page: the file as a linker has just written it takes up to a
 # megabyte more (perhaps since the system maps larger pieces of it).
 if [ $stock = 0 ]; then
     mkdir -p "$scratch/copied"
     [ ! -e "$dso/help-coll-rust.txt" ] || cp "$dso/help-coll-rust.txt" "$scratch/copied"
     dd if="$dso/mca_coll_rust.so" of="$scratch/copied/mca_coll_rust.so" bs=4096 status=none
-    mapfile -t copied < <(COLL_RUST_OUT=$scratch/copied ci/env.sh | sed 's/^export //')
+    mapfile -t copied < <(COLL_RUST_OUT=$scratch/copied scripts/env.sh | sed 's/^export //')
     # The least of three jobs, in KiB.
     resident() {
         for _ in 1 2 3; do

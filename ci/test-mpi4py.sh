@@ -114,9 +114,9 @@ gcc -O2 -Wall -shared -fPIC -o "$scratch/fakebind.so" tests/mpi/fakebind.c || ex
 
 if [ $stock = 0 ]; then
     if [ -z "$dso" ]; then
-        dso=$(COLL_RUST_SKIP_MPIPERF=1 ci/build.sh | tail -n 1) && [ -n "$dso" ] || exit 1
+        dso=$(COLL_RUST_SKIP_MPIPERF=1 scripts/build.sh | tail -n 1) && [ -n "$dso" ] || exit 1
     fi
-    variables=$(COLL_RUST_OUT=$dso ci/env.sh) || exit 1
+    variables=$(COLL_RUST_OUT=$dso scripts/env.sh) || exit 1
     eval "$variables"
 fi
 btl=self,vader

@@ -4,7 +4,7 @@
 #
 #   ci/test-mpiperf.sh [--short]   short: one job of each kind, without limits, bare ways and wrong usage
 #
-#   MPIPERF            the program for mpiexec (default: built by ci/build-mpiperf.sh)
+#   MPIPERF            the program for mpiexec (default: built by scripts/build-mpiperf.sh)
 #   MPIEXEC            launcher (default: mpiexec)
 #   CARGO_TARGET_DIR   cargo's target folder (default: target)
 set -uo pipefail
@@ -18,7 +18,7 @@ trap 'rm -rf "$scratch"' EXIT
 passed=0
 failed=0
 
-program=${MPIPERF:-$(ci/build-mpiperf.sh | tail -n 1)}
+program=${MPIPERF:-$(scripts/build-mpiperf.sh | tail -n 1)}
 [ -x "$program" ] || { echo "test-mpiperf: there is no program '$program'" >&2; echo "0 passed, 1 failed"; exit 1; }
 mpiexec=${MPIEXEC:-mpiexec}
 open=() blind=()
@@ -321,7 +321,7 @@ died "a rank that dies" "$mpiexec" "${open[@]}" -n 2 "$program"
 # ---------------------------------------------------------------- MPICH, if it is there
 
 if [ -z "${MPIPERF:-}" ] && command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null; then
-    if mpich=$(MPICC=mpicc.mpich MPIPERF_PROFILE=dev ci/build-mpiperf.sh 2>"$scratch/build" | tail -n 1) && [ -x "$mpich" ]; then
+    if mpich=$(MPICC=mpicc.mpich MPIPERF_PROFILE=dev scripts/build-mpiperf.sh 2>"$scratch/build" | tail -n 1) && [ -x "$mpich" ]; then
         try mpiexec.mpich -n 2 "$mpich" run bcast allreduce barrier --sizes 8,4k "${few[@]}" --json "$scratch/mpich.json"
         succeeds "MPICH: run" MPICH 'allreduce  *4 KiB'
         try "$program" merge "$scratch/one.json" "$scratch/mpich.json"

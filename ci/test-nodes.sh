@@ -42,9 +42,9 @@ if [ -n "$obstacle" ]; then
 fi
 
 if [ "$mode" != --stock ] && [ "$mode" != --costs ]; then
-    [ -n "$folder" ] || folder=$(COLL_RUST_SKIP_MPIPERF=1 ci/build.sh | tail -n 1)
+    [ -n "$folder" ] || folder=$(COLL_RUST_SKIP_MPIPERF=1 scripts/build.sh | tail -n 1)
     [ -e "$folder/mca_coll_rust.so" ] || { echo "test-nodes: no component in '$folder'" >&2; exit 1; }
-    exports=$(COLL_RUST_OUT=$folder ci/env.sh)
+    exports=$(COLL_RUST_OUT=$folder scripts/env.sh)
     eval "$exports"
 fi
 

@@ -20,7 +20,7 @@ check() {
     names+=("$1")
     limit[$1]=$2 short[$1]=$3 whole[$1]=${4:-$3}
 }
-check demo 200 'for np in 2 4; do ci/demo.sh --smoke --np $np --dso /mnt/out || exit 1; done'
+check demo 200 'for np in 2 4; do scripts/demo.sh --smoke --np $np --dso /mnt/out || exit 1; done'
 # Of its jobs, the short form has those that take little, among them those that read other processes' memory
 # by smsc.
 check mpi 900 'ci/test-mpi.sh --quick --dso /mnt/out --only "np=[24] |^(retain|doors|flow) "' 'ci/test-mpi.sh --quick --dso /mnt/out'
@@ -63,7 +63,7 @@ done
 [ ${#wanted[@]} -gt 0 ] || mapfile -t wanted < <(printf '%s\n' "${names[@]}" | grep -vx mpiperf)
 [ ${#arguments[@]} = 0 ] || [ ${#wanted[@]} = 1 ] || { echo "test-ompi5: arguments are for one check" >&2; exit 2; }
 
-ci/install-deps.sh
+scripts/install-deps.sh
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo)
 if ! "${as_root[@]}" unshare --mount --pid --fork mount -t tmpfs none /mnt 2>/dev/null; then
@@ -92,7 +92,7 @@ else
     # inside.
     cargo rustc --quiet --release --lib --crate-type staticlib --features ompi
     cp "$target/release/libcoll_rust.a" "$scratch/out/"
-    inside env COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a MPICC=mpicc /mnt/source/ci/build.sh /mnt/out
+    inside env COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a MPICC=mpicc /mnt/source/scripts/build.sh /mnt/out
 fi
 
 for name in "${wanted[@]}"; do
@@ -110,7 +110,7 @@ for name in "${wanted[@]}"; do
         printf '#!/bin/sh\ncase $1 in\n-show | --showme) echo gcc %s ;;\n*) exec gcc "$@" %s ;;\nesac\n' \
             "$(printf '%s ' $(sed -E "s#-(I|L)/#-\1$root/#g" <<<"$flags" | tr '\n' ' '))"{,} >"$scratch/mpicc"
         chmod +x "$scratch/mpicc"
-        program=$(MPICC=$scratch/mpicc MPIPERF_PROFILE=dev RUSTFLAGS="-C link-arg=-Wl,--allow-shlib-undefined" ci/build-mpiperf.sh | tail -n 1)
+        program=$(MPICC=$scratch/mpicc MPIPERF_PROFILE=dev RUSTFLAGS="-C link-arg=-Wl,--allow-shlib-undefined" scripts/build-mpiperf.sh | tail -n 1)
         cp "$program" "$scratch/out/mpiperf"
         ;;
     # The folder may know no certificates and no settings for PyPI.

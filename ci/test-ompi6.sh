@@ -5,7 +5,7 @@
 #
 #   ci/test-ompi6.sh PREFIX     where it is installed, configured --with-devel-headers
 #
-# Data beyond 2 GiB need 5 GiB of memory. COLL_RUST_STATICLIB: as for ci/build.sh.
+# Data beyond 2 GiB need 5 GiB of memory. COLL_RUST_STATICLIB: as for scripts/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +26,7 @@ esac
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-dso=$(ci/build.sh "$scratch/dso" | tail -n 1)
+dso=$(scripts/build.sh "$scratch/dso" | tail -n 1)
 passed=0 failed=0
 verdict() {
     if [ "$2" -eq 0 ]; then
@@ -38,10 +38,10 @@ verdict() {
 
 for np in 2 4; do
     code=0
-    timeout -k 10 300 ci/demo.sh --smoke --np $np --dso "$dso" || code=$?
+    timeout -k 10 300 scripts/demo.sh --smoke --np $np --dso "$dso" || code=$?
     verdict "smoke np=$np" $code
 done
-variables=$(COLL_RUST_OUT=$dso ci/env.sh)
+variables=$(COLL_RUST_OUT=$dso scripts/env.sh)
 eval "$variables"
 for job in 2:comms 3:comms 2:vector 3:vector 2:persist 3:neighbor 2:big; do
     np=${job%%:*} name=${job#*:} code=0

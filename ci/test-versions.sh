@@ -140,7 +140,7 @@ foreign() {
     mkdir -p "$folder/include/$(dirname "$header")"
     found=$(for place in $("$mpicc" --showme:incdirs); do ls "$place/$header" "$place/openmpi/$header"; done 2>/dev/null | head -n 1)
     sed "$3" "$found" >"$folder/include/$header"
-    if cmp -s "$found" "$folder/include/$header" || ! CFLAGS="-Wno-error -I$folder/include -idirafter $(dirname "$found")" COLL_RUST_STATICLIB=$staticlib COLL_RUST_OUT=$folder ci/build.sh >"$scratch/out" 2>"$scratch/err"; then
+    if cmp -s "$found" "$folder/include/$header" || ! CFLAGS="-Wno-error -I$folder/include -idirafter $(dirname "$found")" COLL_RUST_STATICLIB=$staticlib COLL_RUST_OUT=$folder scripts/build.sh >"$scratch/out" 2>"$scratch/err"; then
         verdict "$name: a component for other headers" "cannot be built"
     fi
 }

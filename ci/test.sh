@@ -21,12 +21,12 @@ clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
 units       |  900 | cargo test --no-fail-fast
 miri        |  900 | ci/test-miri.sh
 units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
-build &     |  900 | ci/build.sh
+build &     |  900 | scripts/build.sh
 gateway &   |  600 | cargo test -p coll-rust-gateway --no-fail-fast -- --test-threads=8
 install     |  600 | ci/test-install.sh
 autotools   |  600 | ci/test-autotools.sh
 versions    |  300 | ci/test-versions.sh
-demo        |  300 | ci/demo.sh --smoke
+demo        |  300 | scripts/demo.sh --smoke
 matrix      |  400 | ci/test-matrix.sh
 mpi4py      |  600 | ci/test-mpi4py.sh
 loom &      | 1500 | ci/test-loom.sh --part
@@ -51,7 +51,7 @@ for name in "${wanted[@]}"; do
 done
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-ci/install-deps.sh || exit 1
+scripts/install-deps.sh || exit 1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

@@ -5,7 +5,7 @@
 #include "compat.h"
 
 #ifndef CR_VERSION_MAJOR
-#error "the release of the component is missing: compile with the flags that ci/version.sh prints"
+#error "the release of the component is missing: compile with the flags that scripts/version.sh prints"
 #endif
 
 /* Release, build and what it was built for: as a parameter that nobody can set. */

@@ -60,7 +60,7 @@ impl fmt::Display for Difference {
 
 /// How to mend it.
 const MEND: &str = "Build it for this one: in its source folder, ./configure MPICC=<the mpicc of this Open MPI> && make && make install \
-                    (or ci/build.sh). The job goes on with Open MPI's own components.";
+                    (or scripts/build.sh). The job goes on with Open MPI's own components.";
 
 /// Whether the component may run with this Open MPI: it must be of the same series, no older (what the
 /// component calls might be missing there), and its structs the same. A remark where it is another release;

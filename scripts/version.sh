@@ -1,8 +1,8 @@
 #!/bin/sh
 # Prints the component's version, which Cargo.toml has and nothing else.
 #
-#   ci/version.sh            as it is there: 1.2.3
-#   ci/version.sh --flags    as flags for the C half: -DCR_VERSION_MAJOR=1 -DCR_VERSION_MINOR=2
+#   scripts/version.sh            as it is there: 1.2.3
+#   scripts/version.sh --flags    as flags for the C half: -DCR_VERSION_MAJOR=1 -DCR_VERSION_MINOR=2
 #                            -DCR_VERSION_PATCH=3
 set -eu
 form='\1.\2.\3'

@@ -3,8 +3,8 @@
 # a communicator that excludes it, its times beside Open MPI's own, and its report. Fails if a result is wrong
 # or if it did not run.
 #
-#   ci/demo.sh              the whole demonstration
-#   ci/demo.sh --smoke      the checks only
+#   scripts/demo.sh              the whole demonstration
+#   scripts/demo.sh --smoke      the checks only
 #     --np N                processes (default 4)
 #     --dso FOLDER          take mca_coll_rust.so from there instead of building it
 #
@@ -33,8 +33,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 if [ -z "$dso" ]; then
-    ci/install-deps.sh
-    dso=$(COLL_RUST_SKIP_MPIPERF=1 ci/build.sh | tail -n 1)
+    scripts/install-deps.sh
+    dso=$(COLL_RUST_SKIP_MPIPERF=1 scripts/build.sh | tail -n 1)
 fi
 
 mpicc=$(command -v "${MPICC:-mpicc}") || { echo "demo: there is no ${MPICC:-mpicc}" >&2; exit 1; }
@@ -46,7 +46,7 @@ mpiexec=${MPIEXEC:-$bin/mpiexec}
 export OMPI_MCA_coll_rust_first_calls=0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-paths=$(COLL_RUST_OUT=$dso MPIEXEC=$mpiexec ci/env.sh)
+paths=$(COLL_RUST_OUT=$dso MPIEXEC=$mpiexec scripts/env.sh)
 eval "$paths"
 export OMPI_MCA_coll_rust_report=ranks
 [ ${#smoke[@]} -gt 0 ] || export OMPI_MCA_coll_rust_show=hierarchy

@@ -4,7 +4,7 @@
 # faster. Differences of 1 or 2 % show in a few jobs, which no runs of separate jobs show: where memory lies,
 # and what else the machine does, changes from job to job, for both alike.
 #
-#   ci/compare-states.sh [--np N] [--jobs N] COMMIT OPERATION... [OPTIONS OF mpiperf compare]
+#   bench/compare-states.sh [--np N] [--jobs N] COMMIT OPERATION... [OPTIONS OF mpiperf compare]
 #
 #   --np N      processes (default: 4); more than there are cores are oversubscribed and yield
 #   --jobs N    so many jobs one after the other (default: 1)
@@ -45,8 +45,11 @@ find "$scratch/source" -type f -exec touch {} +
 find "$scratch/source/src" "$scratch/source/ompi-glue" -type f -exec sed -i \
     -e 's/libcoll_rust/libcoll-rust/g; s/coll_rust/coll_rusu/g; s/libcoll-rust/libcoll_rust/g' \
     -e 's/mca_component_name = "rust"/mca_component_name = "rusu"/' {} +
-sed -i 's/mca_coll_rust/mca_coll_rusu/g' "$scratch/source/ci/build.sh"
-CARGO_TARGET_DIR=$scratch/target COLL_RUST_SKIP_MPIPERF=1 bash "$scratch/source/ci/build.sh" "$scratch/rusu" >/dev/null
+# Older states have it in another folder.
+build=$scratch/source/scripts/build.sh
+[ -f "$build" ] || build=$scratch/source/ci/build.sh
+sed -i 's/mca_coll_rust/mca_coll_rusu/g' "$build"
+CARGO_TARGET_DIR=$scratch/target COLL_RUST_SKIP_MPIPERF=1 bash "$build" "$scratch/rusu" >/dev/null
 build_tools "$scratch/rust"
 
 prepare_jobs "$scratch/rust" "$scratch/rusu"

@@ -1,6 +1,6 @@
 /*
  * The least that a component can be: flags in shared memory, and copies. For measuring, by
- * ci/compare-least.sh, what is left to gain in short calls below MPI's own binding; not for programs. It
+ * bench/compare-least.sh, what is left to gain in short calls below MPI's own binding; not for programs. It
  * takes for granted what a component has to look at: that up to 8 processes of one node take part, that all
  * blocks lie in one run of memory and have up to 16 KiB, that nobody passes MPI_IN_PLACE, calls from several
  * threads, waits for messages meanwhile, or dies. All but Barrier, Gather, Scatter, Alltoall, and the vector

@@ -41,17 +41,17 @@ enter_source() {
 
 # Builds coll/rust in this folder, and sets `mpiperf`, the tool.
 build_tools() {
-    CARGO_TARGET_DIR=$target COLL_RUST_SKIP_MPIPERF=1 bash ci/build.sh "$1" >/dev/null
-    mpiperf=$(CARGO_TARGET_DIR=$target ci/build-mpiperf.sh | tail -n 1)
+    CARGO_TARGET_DIR=$target COLL_RUST_SKIP_MPIPERF=1 bash scripts/build.sh "$1" >/dev/null
+    mpiperf=$(CARGO_TARGET_DIR=$target scripts/build-mpiperf.sh | tail -n 1)
 }
 
 # Sets `launch`, by which the tool runs, and the environment: coll/rust from the first folder, other
 # components from the second.
 prepare_jobs() {
     local variables variable
-    variables=$(COLL_RUST_OUT=$1 ci/env.sh)
+    variables=$(COLL_RUST_OUT=$1 scripts/env.sh)
     eval "$variables"
-    # One of the two is what ci/env.sh sets, by the release of Open MPI.
+    # One of the two is what scripts/env.sh sets, by the release of Open MPI.
     for variable in OMPI_MCA_mca_base_component_path OMPI_MCA_opal_mca_base_component_path; do
         [ -z "${!variable:-}" ] || export "$variable=$2:${!variable}"
     done

@@ -1,9 +1,9 @@
 #!/bin/bash
 # What is left to gain in short calls: coll/rust, and in its place the least that a component can be
-# (ci/least/least.c: flags and copies alone), both by mpiperf compare against Open MPI's own choice, call by
-# call by turns; then the means of all jobs.
+# (bench/least/least.c: flags and copies alone), both by mpiperf compare against Open MPI's own choice, call
+# by call by turns; then the means of all jobs.
 #
-#   ci/compare-least.sh [--np N] [--jobs N] [--apart] OPERATION... [OPTIONS OF mpiperf compare]
+#   bench/compare-least.sh [--np N] [--jobs N] [--apart] OPERATION... [OPTIONS OF mpiperf compare]
 #
 #   --np N      processes, 2 to 8 (default: 4); more than there are cores are oversubscribed and yield
 #   --jobs N    so many jobs one after the other (default: 3)
@@ -28,7 +28,7 @@ out=$target/least
 build_tools "$out/rust"
 flags=(-std=gnu11 -O2 -g -DNDEBUG -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror -idirafter ompi-glue/compat)
 [ "$(uname -m)" != x86_64 ] || flags+=(-mcx16)
-"${MPICC:-mpicc}" "${flags[@]}" ci/least/least.c -o "$out/mca_coll_least.so"
+"${MPICC:-mpicc}" "${flags[@]}" bench/least/least.c -o "$out/mca_coll_least.so"
 
 prepare_jobs "$out/rust" "$out"
 files=()

@@ -5,7 +5,7 @@ The system brings code to a process in runs of 16 pages. So what a usual program
 place: first what it takes to start, to reduce a few numbers and to end (tests/mpi/few.c), then what other
 short calls add. The functions are those that valgrind's callgrind sees. Needs valgrind, mpicc and mpiexec.
 
-  ci/order.py STATICLIB    STATICLIB: libcoll_rust.a, as ci/build.sh leaves it in target/release
+  scripts/order.py STATICLIB    STATICLIB: libcoll_rust.a, as scripts/build.sh leaves it in target/release
 """
 
 import collections
@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A pattern that takes more bytes than this, and more than so many times what was called, is left out.
 MOST_BYTES, MOST_TIMES = 16384, 4
 HEAD = """/*
- * The order of the component's functions, made by ci/order.py. The system brings code to a process in runs
+ * The order of the component's functions, made by scripts/order.py. The system brings code to a process in runs
  * of 16 pages, so that one short function costs 64 KiB: what most programs call lies in one place.
  */
 SECTIONS
@@ -36,7 +36,7 @@ INSERT BEFORE .text;
 
 def called(scratch, folder, *arguments):
     """The mangled names of the component's functions that a job of two calls."""
-    environment = subprocess.check_output(["ci/env.sh"], cwd=ROOT, text=True, env=os.environ | {"COLL_RUST_OUT": str(scratch / folder)})
+    environment = subprocess.check_output(["scripts/env.sh"], cwd=ROOT, text=True, env=os.environ | {"COLL_RUST_OUT": str(scratch / folder)})
     out = scratch / "-".join(("calls",) + arguments)
     job = f"{environment}\nexec mpiexec -n 2 --oversubscribe --mca mpi_yield_when_idle 1 valgrind -q --tool=callgrind"
     job += f" --demangle=no --callgrind-out-file={out}.%p {scratch}/few {' '.join(arguments)}"
@@ -88,7 +88,7 @@ def main():
         order.write_text("")
         try:
             build = os.environ | {"COLL_RUST_STATICLIB": staticlib}
-            subprocess.run(["ci/build.sh", scratch / "component"], cwd=ROOT, check=True, env=build)
+            subprocess.run(["scripts/build.sh", scratch / "component"], cwd=ROOT, check=True, env=build)
             first, second = called(scratch, "component"), called(scratch, "component", "more")
         except BaseException:
             order.write_text(before)

@@ -2,10 +2,10 @@
 # Whether the processes that mpiexec starts load coll/rust with nothing exported: asks mpiexec, since
 # ompi_info alone looks in other folders than they do.
 #
-#   ci/visible.sh ask                     says whether they do; exit code 1 if not
-#   ci/visible.sh install system|user     makes that so where it is not, and says what it did (make install,
-#                                         make install-user)
-#   ci/visible.sh uninstall system|user   undoes it
+#   scripts/visible.sh ask                     says whether they do; exit code 1 if not
+#   scripts/visible.sh install system|user     makes that so where it is not, and says what it did (make
+#                                              install, make install-user)
+#   scripts/visible.sh uninstall system|user   undoes it
 #
 #   MPIEXEC, OMPI_INFO   of the Open MPI (default: mpiexec, and ompi_info beside it)
 #   FOLDER               where the component is, for what is said

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Prints what a shell must export so that its mpiexec finds the component that ci/build.sh made:
+# Prints what a shell must export so that its mpiexec finds the component that scripts/build.sh made:
 #
-#   eval "$(ci/env.sh)"      on an error: one line on standard error, exit code 1, nothing to evaluate
+#   eval "$(scripts/env.sh)"      on an error: one line on standard error, exit code 1, nothing to evaluate
 #
 #   MPIEXEC                  the launcher (default: mpiexec)
 #   COLL_RUST_OUT            folder of mca_coll_rust.so (default: <target folder>/coll-rust/<version of Open
@@ -51,14 +51,14 @@ if [ ! -f "$file" ]; then
     others=("$target"/coll-rust/*/mca_coll_rust.so)
     others=("${others[@]#"$target/coll-rust/"}")
     [ ${#others[@]} -eq 0 ] || others=("(built so far: ${others[*]%/mca_coll_rust.so})")
-    die "there is no mca_coll_rust.so for $mpiexec, which is of Open MPI $version, in $dso: run ci/build.sh" \
+    die "there is no mca_coll_rust.so for $mpiexec, which is of Open MPI $version, in $dso: run scripts/build.sh" \
         "with MPICC naming its compiler wrapper${others[0]:+ ${others[0]}}"
 fi
 # Open MPI would skip a component that was built for another version, and the job would go on without it.
 built=$(grep -aoE 'coll/rust built for Open MPI [0-9.]+;' "$file" | head -n 1 | sed 's/.* \([0-9.]*\);/\1/' || true)
-[ -n "$built" ] || die "$file does not say which Open MPI it was built for: build it with ci/build.sh"
+[ -n "$built" ] || die "$file does not say which Open MPI it was built for: build it with scripts/build.sh"
 [ "$built" = "$(sed 's/^\([0-9.]*[0-9]\).*/\1/' <<<"$version")" ] \
-    || die "$file was built for Open MPI $built, but $mpiexec is of Open MPI $version: run ci/build.sh with MPICC" \
+    || die "$file was built for Open MPI $built, but $mpiexec is of Open MPI $version: run scripts/build.sh with MPICC" \
         "naming its compiler wrapper"
 
 # ---------------------------------------------------------------- where Open MPI looks

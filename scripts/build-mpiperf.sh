@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds mpiperf for one MPI library and prints the path of the program as the last line.
 #
-#   ci/build-mpiperf.sh
+#   scripts/build-mpiperf.sh
 #
 #   MPICC               compiler wrapper of the MPI library to build for: Open MPI 4.1 or 5.0, MPICH, Intel
 #                       MPI. Without it

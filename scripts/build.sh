@@ -1,9 +1,9 @@
 #!/bin/bash
-# Builds mca_coll_rust.so for one installed Open MPI (4.1, 5.0 or 6), and mpiperf (ci/build-mpiperf.sh);
+# Builds mca_coll_rust.so for one installed Open MPI (4.1, 5.0 or 6), and mpiperf (scripts/build-mpiperf.sh);
 # prints the folder of mca_coll_rust.so as the last line.
 #
-#   ci/build.sh [FOLDER]     put it into FOLDER; default: <target folder>/coll-rust/<version of Open MPI>
-#   ci/build.sh --check      only say whether the Open MPI will do, and what it lacks; prints its version
+#   scripts/build.sh [FOLDER]     put it into FOLDER; default: <target folder>/coll-rust/<version of Open MPI>
+#   scripts/build.sh --check      only say whether the Open MPI will do, and what it lacks; prints its version
 #
 #   MPICC                    compiler wrapper of the Open MPI to build for (default: mpicc)
 #   CARGO_TARGET_DIR         cargo's target folder (default: target)
@@ -128,7 +128,7 @@ fi
 say "the C half, for Open MPI $version ($mpicc)"
 # GCC would load the first fields of every call, constants, from memory of their own.
 flags=(-std=gnu11 -O2 -fno-tree-slp-vectorize -g -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra -Werror)
-read -ra numbers < <(ci/version.sh --flags) || die "Cargo.toml does not tell the version"
+read -ra numbers < <(scripts/version.sh --flags) || die "Cargo.toml does not tell the version"
 flags+=("${numbers[@]}")
 # Open MPI's free lists swap 16 bytes at once.
 case $("$("$mpicc" --showme:command | cut -d' ' -f1)" -dumpmachine) in
@@ -188,6 +188,6 @@ say "built $out/mca_coll_rust.so"
 if [ -n "${COLL_RUST_STATICLIB:-}${COLL_RUST_SKIP_MPIPERF:-}" ]; then
     say "mpiperf left out"
 else
-    CARGO_TARGET_DIR=$target ci/build-mpiperf.sh >&2
+    CARGO_TARGET_DIR=$target scripts/build-mpiperf.sh >&2
 fi
 echo "$out"
