@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Two things. The number of the build, which all processes of a job must have in common. And Rust
 //! declarations for `ompi-glue/glue.h`, the border to the C shim, so that both sides cannot drift apart.
 

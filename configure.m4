@@ -1,4 +1,5 @@
 # -*- shell-script -*-
+# SPDX-License-Identifier: BSD-3-Clause
 #
 # For a build inside an Open MPI source tree, as ompi/mca/coll/rust; see docs/in-tree.md. The build against an
 # installed Open MPI uses configure.ac instead.

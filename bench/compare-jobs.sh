@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # Sourced by scripts that compare in jobs of mpiperf: takes their options --np and --jobs, of which the script
 # gives the defaults as np and jobs, from the command line; and its own options without a value, `switches`:
@@ -7,7 +8,7 @@ script=$(realpath "$0")
 
 # Shows the comment at the script's head, and what is wrong.
 usage() {
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$script" >&2
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$script" >&2
     [ $# -eq 0 ] || echo "$(basename "$script" .sh): $*" >&2
     exit 2
 }

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # What is left to gain in short calls: coll/rust, and in its place the least that a component can be
 # (bench/least/least.c: flags and copies alone), both by mpiperf compare against Open MPI's own choice, call
 # by call by turns; then the means of all jobs.

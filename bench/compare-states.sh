@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Compares two states of the source in one job: a commit, as component "rusu", with the working copy, as
 # component "rust", by mpiperf compare --a rusu --b rust, call by call by turns: below 1 the working copy is
 # faster. Differences of 1 or 2 % show in a few jobs, which no runs of separate jobs show: where memory lies,

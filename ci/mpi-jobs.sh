@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What ci/test-mpi.sh, ci/test-matrix.sh and ci/test-faults.sh share: reads the options, builds the component
 # and the programs of tests/mpi, and runs them in jobs. To be sourced with these set:
 #
@@ -13,7 +14,7 @@ while [ $# -gt 0 ]; do
     case " $options " in
     *" $1 "*) ;;
     *)
-        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
         exit 2
         ;;
     esac

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Debian 13 (Open MPI 5.0.7) in a folder, for checks against Open MPI 5.0 on a machine that has 4.1.
 #
 #   ci/ompi5-root.sh prepare                                  make the folder; does nothing if it is ready
@@ -31,7 +32,7 @@ die() {
 }
 
 usage() {
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
     exit 2
 }
 

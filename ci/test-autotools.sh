@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # The build by configure and make, from a copy of the files under version control: build, check, trial install
 # and uninstall, distribution. Touches nothing outside its scratch folder.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # The component on two clusters of two nodes each (tests/nodes/cluster.sh). First, one node each reaches the
 # other cluster; then none does, but each reaches the head node of its cluster, where a gateway runs. Routes
 # forbid all other ways, so that a message between other nodes ends the job. Needs root; where the machine
@@ -18,7 +19,7 @@ while [ $# -gt 0 ]; do
     --wave) wave=$2 only='^Wave' && shift ;;
     --gateway) gateway=$(realpath "$2") && shift ;;
     *)
-        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+        sed -n '3,/^set/s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac

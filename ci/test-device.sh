@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Device memory: runs operations on buffers in the memory of a stand-in for an accelerator
 # (tests/accelerator), which the CPU cannot access, with Open MPI 5.0. Device buffers on no, some and all
 # ranks, on the send side, the receive side or both; 22 operations in three modes; np 2 and 4.
@@ -19,7 +20,7 @@ while [ $# -gt 0 ]; do
     --full) full=1 ;;
     --only) only=$2 && shift ;;
     *)
-        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
         exit 2
         ;;
     esac

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # What a user gets wrong and what goes wrong: every bad input ends the job with a message that names it, with
 # a non-zero exit code, without a hang, and leaves nothing behind: no process, no file in /dev/shm, no session
 # folder of Open MPI. What a job can live with (no room in /dev/shm, a process that is stopped for a while or

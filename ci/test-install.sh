@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # The install path of docs/in-tree.md in bare folders of Debian 12 (Open MPI 4.1) and Debian 13 (5.0), with
 # the packages that the page names and no others: from autoreconf to `mpiexec -n 2 ./program` with nothing
 # exported, by make install and by make install-user; uninstalling leaves nothing. Each folder is made once
@@ -137,7 +138,7 @@ while [ $# -gt 0 ]; do
     --only) suites=("$2") && shift ;;
     --clean) clean=1 ;;
     *)
-        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
         exit 2
         ;;
     esac

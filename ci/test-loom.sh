@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # The protocols of shared memory under the model checker; then the same with the source broken on purpose, one
 # place at a time: the model named beside each change must fail, and say so. In a copy of the source that is
 # made in the same way, but for the change, all these models must pass.

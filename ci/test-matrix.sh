@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Every operation x algorithm x mode x number of processes x datatype x root x in place, in real jobs, each
 # result compared with what it must be and with that of a communicator without the component. The algorithms
 # are those that docs/parameters.md lists, which the component makes: one that is added is tested without

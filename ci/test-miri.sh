@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # The shared-memory protocols under Miri, which interprets a program and objects to undefined behaviour:
 # accesses that no release and acquire put in order, to freed memory or past its end, against the rules of
 # references, of uninitialised or misaligned data. Loads may return values as old as the memory model allows.

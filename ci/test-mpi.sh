@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds the component and runs the programs of tests/mpi in real jobs: on this machine and on a synthetic one
 # of 2 sockets x 2 NUMA nodes x 2 cores, with many parameter settings. Every job must end well, find no wrong
 # result, and say in its report that the component handled the operations on every rank.

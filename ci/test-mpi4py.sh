@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Runs the tests of mpi4py with the component in the job: chosen by its priority, again in an explicit list
 # without coll/tuned, two modules with zero copy off and with messages of all lengths read so, and some on a
 # synthetic machine of 8 cores. Each module is a job of its own. A module that fails is run again without the
@@ -43,7 +44,7 @@ while [ $# -gt 0 ]; do
     --dso) dso=$2 && shift ;;
     [1-9] | [1-9][0-9]) nps+=("$1") ;;
     *)
-        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
         exit 2
         ;;
     esac

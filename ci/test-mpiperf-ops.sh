@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Runs every operation of mpiperf, blocking, nonblocking and persistent, with all datatypes, reductions,
 # counts, in place, warm and cold, at several sizes, and verifies every result and that a spoilt one is
 # noticed. One MPI library at a time:
@@ -16,7 +17,7 @@ size=quick
 [ "${1:-}" = --full ] && size=full && shift
 case ${1:-} in
 -*)
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
     exit 2
     ;;
 esac

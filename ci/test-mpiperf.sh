@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Tests the program mpiperf: every command on every MPI library that is there, and what it says to wrong
 # usage. The last line is "N passed, N failed".
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # The component on a cluster of four nodes and two switches (tests/nodes/cluster.sh): how many bytes cross
 # between the switches, whether results are right, and how fast it is when the link between the switches is
 # slow. Needs root; where the machine does not allow it, says so and ends well. Ends with "N passed, M
@@ -25,7 +26,7 @@ while [ $# -gt 0 ]; do
     --only) only=$2 && shift ;;
     --dso) folder=$(cd "$2" && pwd) && shift ;;
     *)
-        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+        sed -n '3,/^set/s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac

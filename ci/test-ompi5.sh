@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds the component for Open MPI 5.0 and runs there what the other scripts of this folder run with 4.1.
 # Open MPI 5.0 comes from Debian 13 in a folder; see ci/ompi5-root.sh. The folder stays for the next time.
 #
@@ -51,7 +52,7 @@ while [ $# -gt 0 ]; do
         ;;
     *)
         if [[ $1 == -* || -z ${limit[$1]:-} ]]; then
-            sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+            sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
             exit 2
         fi
         wanted+=("$1")

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds the component for an Open MPI 6 (its branch main) that is installed, and runs the smoke test, the
 # vector forms, data beyond 2 GiB and buffers in a device's memory there. By hand: no distribution has an
 # Open MPI 6, so ci/test.sh cannot run this.
@@ -11,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 prefix=${1:-}
 if [ $# -ne 1 ] || [ ! -x "$prefix/bin/mpicc" ]; then
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
     exit 2
 fi
 export PATH=$prefix/bin:$PATH COLL_RUST_SKIP_MPIPERF=1

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # What shares memory, with its members as threads, under ThreadSanitizer: accesses that no release and acquire
 # put in order, at the speed of the machine, with the real futex and in longer runs than Miri manages
 # (ci/test-miri.sh). Then a broken copy, which must be noticed.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Which Open MPI the component was built for, and which build of it the ranks have. A component for another
 # Open MPI declines with one message, and the job runs on. Ranks with different builds end with one message.
 #

@@ -1,57 +1,89 @@
 #!/bin/bash
-# Every check of the project, one after the other; continues after a failure. Installs what is missing. Prints
-# how each check ended, and at last how many tests passed and failed. Exits with 1 if any failed.
+# SPDX-License-Identifier: BSD-3-Clause
+# Checks of the project, one after the other; continues after a failure. Installs what is missing. Prints how
+# each check ended, and at last how many tests passed and failed. Exits with 1 if any failed.
 #
 #   ci/test.sh              all checks
 #   ci/test.sh NAME...      only these
-#   ci/test.sh --list       their names
+#   ci/test.sh --quick      those marked "quick": five minutes on two cores, without root. Installs nothing
+#   ci/test.sh --list       what each does, its seconds last time, what it needs
+#   ci/test.sh --record ... as without it, and keeps the seconds in ci/seconds.txt, for --list
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# name | time limit in seconds | command
+# name | time limit in seconds | needs | command | what it checks
 #
 # Those marked & use one core for most of their time, and measure nothing: they run one after the other beside
 # those above them, and are waited for at their place. Checks that measure time, or count what a job has left
-# on the machine, stand below them.
+# on the machine, stand below them. Needs: mpi: Open MPI with its internal headers; root: name spaces and
+# mounts; debs: Debian's packages from a mirror, at the first time; python: mpi4py is built; miri: a nightly
+# Rust that has it, else the check is skipped. Rust is needed by all but "mutants". quick: a part of --quick.
 checks='
-format      |   60 | cargo fmt --all --check
-mutants     |   60 | ci/test-loom.sh --changes
-clippy      |  900 | cargo clippy --quiet --workspace --all-targets -- -D warnings
-clippy-ompi |  600 | cargo clippy --quiet --lib --features ompi -- -D warnings
-units       |  900 | cargo test --no-fail-fast
-miri        |  900 | ci/test-miri.sh
-units-perf  |  900 | cargo test -p mpiperf --no-fail-fast
-build &     |  900 | scripts/build.sh
-gateway &   |  600 | cargo test -p coll-rust-gateway --no-fail-fast -- --test-threads=8
-install     |  600 | ci/test-install.sh
-autotools   |  600 | ci/test-autotools.sh
-versions    |  300 | ci/test-versions.sh
-demo        |  300 | scripts/demo.sh --smoke
-matrix      |  400 | ci/test-matrix.sh
-mpi4py      |  600 | ci/test-mpi4py.sh
-loom &      | 1500 | ci/test-loom.sh --part
-mpiperf     |  600 | ci/test-mpiperf.sh
-mpi         |  900 | ci/test-mpi.sh
-nodes       |  600 | ci/test-nodes.sh
-clusters    |  200 | ci/test-clusters.sh
-faults      |  600 | ci/test-faults.sh
-ompi5       |  900 | ci/test-ompi5.sh
+format      |   60 | quick         | cargo fmt --all --check | layout of the Rust files
+mutants     |   60 | quick         | ci/test-loom.sh --changes | that every broken copy for the model checker still finds its place
+licences    |   60 | quick         | ci/test-licences.sh | licences of all crates, one version everywhere
+clippy      |  900 | quick         | cargo clippy --quiet --workspace --all-targets -- -D warnings | lints, all members
+clippy-ompi |  600 |               | cargo clippy --quiet --lib --features ompi -- -D warnings | lints of the part that talks to Open MPI
+units       |  900 | quick         | cargo test --no-fail-fast | the component without MPI: simulator, shared memory, rules of style
+miri        |  900 | miri          | ci/test-miri.sh | undefined behaviour, with ranks as threads
+units-perf  |  900 | mpi           | cargo test -p mpiperf --no-fail-fast | mpiperf without mpiexec: statistics, files, pictures
+build &     |  900 | mpi           | scripts/build.sh | the component and mpiperf, for the Open MPI of mpicc
+gateway &   |  600 |               | cargo test -p coll-rust-gateway --no-fail-fast -- --test-threads=8 | the daemon between clusters
+install     |  600 | mpi root debs | ci/test-install.sh | the documented install in bare Debian 12 and 13 folders
+autotools   |  600 | mpi           | ci/test-autotools.sh | configure, make, install, uninstall, distribution
+versions    |  300 | mpi           | ci/test-versions.sh | other releases of Open MPI, other builds of the component
+demo        |  300 | mpi quick     | scripts/demo.sh --smoke | that a job uses the component and has right results
+matrix      |  400 | mpi           | ci/test-matrix.sh | operations, algorithms and parameters drawn at random, results compared
+mpi4py      |  600 | mpi python    | ci/test-mpi4py.sh | the tests of mpi4py about collectives
+loom &      | 1500 |               | ci/test-loom.sh --part | orders of memory accesses by the model checker, and broken copies
+mpiperf     |  600 | mpi           | ci/test-mpiperf.sh | the benchmark under mpiexec, also of MPICH
+mpi         |  900 | mpi           | ci/test-mpi.sh | programs of tests/mpi under mpiexec on one node
+nodes       |  600 | mpi root      | ci/test-nodes.sh | several nodes, made of name spaces
+clusters    |  200 | mpi root      | ci/test-clusters.sh | several clusters and gateways, made of name spaces
+faults      |  600 | mpi           | ci/test-faults.sh | wrong parameters, killed ranks, full memory, what is left behind
+ompi5       |  900 | mpi root debs | ci/test-ompi5.sh | the same with Open MPI 5.0, in a Debian 13 folder
 '
 trim() { sed 's/^ *//;s/ *$//'; }
+# Column $2 of the row of check $1.
+column() { awk -F'|' -v name="$1" -v column="$2" '{ key = $1; gsub(/[ &]/, "", key); if (key == name) print $column }' <<<"$checks" | trim; }
 names=$(awk -F'|' 'NF > 1 { gsub(/[ &]/, "", $1); print $1 }' <<<"$checks")
+kept=ci/seconds.txt
 
-if [ "${1:-}" = --list ]; then
-    echo "$names"
-    exit 0
-fi
+quick=0 record=0
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) quick=1 ;;
+    --record) record=1 ;;
+    --list)
+        printf '%-11s %7s  %-13s  %s\n' check seconds needs 'what it checks'
+        for name in $names; do
+            printf '%-11s %7s  %-13s  %s\n' "$name" "$(awk -v name="$name" '$1 == name { print $2 }' $kept)" "$(column "$name" 3)" "$(column "$name" 5)"
+        done
+        echo "Seconds were taken on: $(cut -d' ' -f3- $kept | sort -u | paste -sd';')"
+        exit 0
+        ;;
+    -*)
+        sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+        exit 2
+        ;;
+    *) break ;;
+    esac
+    shift
+done
 wanted=("$@")
-[ $# -gt 0 ] || mapfile -t wanted <<<"$names"
+if [ $# -eq 0 ]; then
+    mapfile -t wanted < <(for name in $names; do [ $quick = 0 ] || [[ " $(column "$name" 3) " == *" quick "* ]] || continue; echo "$name"; done)
+fi
 for name in "${wanted[@]}"; do
     grep -qx -- "$name" <<<"$names" || { echo "test: no check is called '$name'; see --list" >&2; exit 2; }
 done
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-scripts/install-deps.sh || exit 1
+if [ $quick = 1 ]; then
+    scripts/install-deps.sh --check || exit 1
+else
+    scripts/install-deps.sh --tests || exit 1
+fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -59,6 +91,7 @@ passed=0
 failed=0
 notes=()
 times=()
+ended=() # those that passed, for --record
 
 # Adds up the tests of one check from its output: "N passed, M failed" at its end, or cargo's "test result"
 # lines. A check that tells no numbers counts as one test.
@@ -76,8 +109,8 @@ count() {
 }
 
 # Its line of the table: the time limit, the command, or whether it is marked.
-limit_of() { awk -F'|' -v name="$1" '{ key = $1; gsub(/[ &]/, "", key); if (key == name) print $2 }' <<<"$checks" | trim; }
-command_of() { awk -F'|' -v name="$1" '{ key = $1; gsub(/[ &]/, "", key); if (key == name) print $3 }' <<<"$checks" | trim; }
+limit_of() { column "$1" 2; }
+command_of() { column "$1" 4; }
 beside() { awk -F'|' -v name="$1" '{ key = $1; gsub(/ /, "", key); if (key == name "&") found = 1 } END { exit !found }' <<<"$checks"; }
 
 # Runs a check; its output goes to NAME.log, its exit code and its seconds to NAME.end.
@@ -94,6 +127,7 @@ tell() {
     local name=$1 log=$scratch/$1.log code seconds
     read -r code seconds <"$scratch/$name.end"
     times+=("$name $seconds s")
+    [ "$code" != 0 ] || ended+=("$name $seconds $(date +%Y-%m-%d), $(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)")
     case $code in
     0)
         grep '^test result:' "$log" || tail -n 3 "$log"
@@ -135,6 +169,13 @@ done
 
 echo
 (IFS=,; echo "${times[*]}")
+if [ $record = 1 ]; then
+    {
+        for name in $names; do
+            printf '%s\n' ${ended[@]+"${ended[@]}"} | grep "^$name " || grep -s "^$name " $kept || true
+        done
+    } >"$scratch/seconds" && cp "$scratch/seconds" $kept
+fi
 [ ${#notes[@]} -eq 0 ] || printf '%s\n' "${notes[@]}"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Times the shared-memory operations between threads that are bound to a core each: what the protocol costs
 //! without MPI.
 //!

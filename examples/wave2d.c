@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The 2-D wave equation by explicit steps, rows of the grid dealt out to the ranks, with two collectives in
  * each step: the neighbours' rows, and the energy of the whole grid. With --mode nonblocking the inner rows

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Runs one mpiperf command line with several MPI libraries (or settings of one) by turns, and merges the
 # results. Alternating runs see the same slow changes of the machine, so that run i of one and run i of
 # another are a pair.
@@ -14,7 +15,7 @@
 set -euo pipefail
 
 usage() {
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
     [ $# -eq 0 ] || echo "alternate: $*" >&2
     exit 2
 }

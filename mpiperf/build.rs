@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Compiles `glue.c` with the compiler wrapper that the `mpi` crate uses too: `MPICC`, by default `mpicc`.
 //!
 //! Whether the library has persistent collectives, and under which prefix, is found by linking: headers and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the raw bindings cannot say: MPI's macros as values, and the persistent collectives, which Open MPI
  * 4.1 has under the prefix MPIX_ and older libraries not at all. build.rs finds out by linking, and defines

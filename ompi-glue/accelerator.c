@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Buffers in a device's memory: whether there may be any, and which they are.
  */

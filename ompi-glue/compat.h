@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Everything that differs between Open MPI 4.1, 5.0 and 6 (main). The other files of the shim know no
  * version: a test sees that no #if stands in them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The component: what Open MPI finds in the DSO. Registers Rust's parameters and counters and forwards the
  * events of the component's life.

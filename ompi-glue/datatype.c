@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datatypes: what they look like, packing and unpacking any range of their bytes; and reduction operations on
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The border between the C shim (ompi-glue/) and Rust (src/ffi/).
  *

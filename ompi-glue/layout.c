@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which Open MPI this file was compiled for, which one runs, and what tells whether their structs are alike.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages: through Open MPI's help system, whose runtime prints one of many alike, and through the verbosity
  * of the framework.

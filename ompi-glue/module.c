@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The module of one communicator: hands each call to Rust, and on CR_PASS to the component that would have
  * served it without us.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rust's parameters as MCA's: registered under their types, with their earlier names, and where their values
  * come from. MCA's own conversions are lenient (12abc is an int), so Rust reads the text that a user gave.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What Rust needs of Open MPI and cannot call itself, because it is a macro, an inline function or a struct's
  * field. One function each; datatypes and reduction operations are in datatype.c, requests in request.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reading other processes' memory by Open MPI's framework smsc (shared memory, single copy), which 5.0
  * brought. MPI_Init selects its component before communicators select those of coll. (For 4.1, compat.h has a

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds mpiperf for one MPI library and prints the path of the program as the last line.
 #
 #   scripts/build-mpiperf.sh
@@ -18,7 +19,7 @@ die() {
 }
 
 if [ $# -gt 0 ]; then
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
     exit 2
 fi
 

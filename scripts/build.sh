@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds mca_coll_rust.so for one installed Open MPI (4.1, 5.0 or 6), and mpiperf (scripts/build-mpiperf.sh);
 # prints the folder of mca_coll_rust.so as the last line.
 #
@@ -31,7 +32,7 @@ case ${1:-} in
     shift
     ;;
 -*)
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
     exit 2
     ;;
 esac

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Builds the component and shows it at work in a real job: the hierarchy it finds, its results checked against
 # a communicator that excludes it, its times beside Open MPI's own, and its report. Fails if a result is wrong
 # or if it did not run.
@@ -21,7 +22,7 @@ while [ $# -gt 0 ]; do
     --np) np=$2 && shift ;;
     --dso) dso=$(realpath -- "$2") && shift ;;
     *)
-        sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
+        sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"
         exit 2
         ;;
     esac

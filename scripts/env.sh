@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Prints what a shell must export so that its mpiexec finds the component that scripts/build.sh made:
 #
 #   eval "$(scripts/env.sh)"      on an error: one line on standard error, exit code 1, nothing to evaluate

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes ompi-glue/order.ld: which functions of the component lie together.
 
 The system brings code to a process in runs of 16 pages. So what a usual program calls is put in one
@@ -19,7 +20,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A pattern that takes more bytes than this, and more than so many times what was called, is left out.
 MOST_BYTES, MOST_TIMES = 16384, 4
-HEAD = """/*
+HEAD = """/* SPDX-License-Identifier: BSD-3-Clause */
+/*
  * The order of the component's functions, made by scripts/order.py. The system brings code to a process in runs
  * of 16 pages, so that one short function costs 64 KiB: what most programs call lies in one place.
  */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Whether the processes that mpiexec starts load coll/rust with nothing exported: asks mpiexec, since
 # ompi_info alone looks in other folders than they do.
 #
@@ -21,7 +22,7 @@ action=${1:-} whose=${2:-}
 case $action/$whose in
 ask/ | install/system | install/user | uninstall/system | uninstall/user) ;;
 *)
-    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
+    sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0" >&2
     exit 2
     ;;
 esac

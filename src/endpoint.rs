@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a collective algorithm runs over, and nothing of MPI in it.
 //!
 //! An [`Endpoint`] is one rank's view of one operation: it sends and receives [`Span`]s of *units* (bytes,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! coll/rust: topology-aware hierarchical collectives for Open MPI.
 //!
 //! # The idea

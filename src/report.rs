@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What is told of the counters at the end: lines for one process, a table for all of them, a file for
 //! programs. Pure.
 #![forbid(unsafe_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which build of the component this is, and which Open MPI it was built for.
 #![forbid(unsafe_code)]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Network files and parameters that nobody meant: no panic, no hang, bounded memory.
 //!
 //! Cases follow from a seed and their number, so a failure names what reproduces it. `COLL_RUST_FUZZ_CASES`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Operations on several nodes whose processes share memory: each rank a future of the simulator, each node
 //! with a team on the heap. Random machines, roots, segments and windows, several operations at a time,
 //! adversarial orders; some nodes have no memory, for all or some streams. Every result is compared with an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Imports point one way (see the crate's documentation), and `unsafe` stays where it is allowed.
 
 use std::collections::{BTreeMap, BTreeSet};

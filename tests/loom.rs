@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The protocols under the model checker: interleavings with few preemptions, and every value that the memory
 //! model lets a load return.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `docs/pictures/call.svg` is drawn from `call.txt` beside it, whose stations are places in the source. With
 //! `UPDATE_DOCS=1` in the environment the picture is written anew.
 

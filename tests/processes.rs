@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Real processes that share memory: each test starts this program again, once per process, and carries their
 //! messages. What a process does is a function of `cases`, by name. A process that is late is killed, and its
 //! test fails.

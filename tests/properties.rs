@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Properties of the algorithms and of their compositions, over the simulator: random groups, placements,
 //! layouts of memory, parameters and schedules, against oracles of a few lines.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The shared-memory operations: members as futures of one thread, polled in a seeded adversarial order, and
 //! as threads. Every result is compared with an oracle; a state in which nothing can move is an error.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What goes over the network: docs/traffic.md, and whether it is still true.
 //!
 //! `UPDATE_DOCS=1 cargo test --release --test traffic` writes the page. Otherwise the small job is counted

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The least that a component can be: flags in shared memory, and copies. For measuring, by
  * bench/compare-least.sh, what is left to gain in short calls below MPI's own binding; not for programs. It

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The configuration file (TOML). What is wrong with it is said by line.
 
 use crate::incoming::BASE;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Counters, as text for Prometheus on a loopback port; and how often refusals are logged.
 
 use crate::job::{Shared, lock};

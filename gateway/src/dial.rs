@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Connections between gateways: who makes them, and how both sides find out where they are.
 //!
 //! Both gateways of a pair connect, if they were given the other's address. The one whose cluster's name

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What comes from one other gateway: which frames are here, and what each destination may still be sent.
 //! Numbers in, numbers out: no sockets, no time.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Connections of processes of this cluster.
 
 use crate::counters::{count, count_frame};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Jobs and their processes. A job is known by its name and its key: with another key it is another job.
 //!
 //! Order of locks: a link's state, the job's, a process's. None is held while something is waited for.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Files with keys.
 
 use coll_rust::relay::key::{Key, check_access};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The gateway of a cluster: relays the messages of collectives between processes of different clusters whose
 //! nodes do not reach each other.
 //!

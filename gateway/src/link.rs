@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The way of one job to one other gateway: what was sent and not acknowledged, what came and is not
 //! delivered, and the connection there is, if any. [`dial`](crate::dial) makes connections,
 //! [`session`](crate::session) uses them.

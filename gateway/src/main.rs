@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The program; see docs/gateways.md.
 
 use clap::Parser;

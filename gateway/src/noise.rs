@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The encrypted session of two gateways for one job: Noise NNpsk0, with the job's key as pre-shared key.
 //!
 //! Each message is its length (u16, little endian) and that many bytes. The first one says in clear which

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What goes to one other gateway: the frames that it has not acknowledged yet, and the credit of every
 //! destination. Numbers in, numbers out: no sockets, no time.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The gateway as a whole: its listeners, and the tasks behind them.
 
 use crate::config::Config;

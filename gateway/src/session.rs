@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A session between two gateways, from RESUME to its end.
 
 use crate::job::Shared;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What is known of the way of one job to one other gateway; [`link`](crate::link) locks it.
 
 use crate::incoming::{BASE, Incoming};

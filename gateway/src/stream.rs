@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The stream of one link: connections that take over from each other, and what goes and comes on them.
 
 use crate::counters::count;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Frames between two gateways, inside the encrypted session: a header of 40 bytes, little endian, and a
 //! payload. Length of the payload (u32), kind, version, two zero bytes; then four numbers (u64) whose
 //! meaning depends on the kind.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Two gateways, with clients that speak the frames of processes, and what may go wrong between them.
 
 #[path = "gateways/support.rs"]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Runs every operation at many settings, a few calls each, and verifies every result.
 //!
 //! `mpiexec -n N verify [quick|full] [OPERATION]`: the last line on rank 0 is "N cases, N hit known bugs of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What can go wrong, and the exit status it leads to.
 
 /// A failure that ends the run. Its text says what, where and what to do.

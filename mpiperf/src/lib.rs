@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf` measures the collectives of any MPI library: every call starts on all processes at one moment of
 //! a global clock.
 //!

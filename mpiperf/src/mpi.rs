@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The thin layer over MPI that the measuring itself uses: communicators, and messages of the measurement's
 //! own.
 //!

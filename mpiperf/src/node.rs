@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What processes of one node have in common: shared memory, and copies to and from each other's private
 //! memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The algorithms of one level: a folder per collective, a file per algorithm.
 //!
 //! An algorithm is an `async fn` over a [`Stage`]: the members of one group, numbered from 0, and the

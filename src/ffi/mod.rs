@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The border to Open MPI: the only `extern "C"`, the only types of Open MPI, and everything that is
 //! process-wide.
 //!

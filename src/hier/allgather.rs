@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather, Allgatherv: up to the leaders below the topmost group, an allgather among its members, a
 //! broadcast down.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allreduce: up, across the top, and down.
 //!
 //! * *reduce_bcast*: a hierarchical reduce to the leader of all, then a hierarchical broadcast.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Alltoall, Alltoallv, Alltoallw: what the ranks below a member of the topmost group send is gathered there,
 //! each pair of members exchanges one message, and what came is scattered. With nodes below the topmost
 //! group: one message for each pair of nodes.

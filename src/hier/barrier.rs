@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Barrier: members arrive group by group on the way up, the topmost group meets, and everybody is released
 //! on the way down.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Bcast: from the topmost group down, each level by its own algorithm; within a node through shared memory.
 //!
 //! The root leads every group it is in, so it starts the topmost level itself: no hop to rank 0 first.

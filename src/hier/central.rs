@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reductions of several clusters whose ranks must be combined in an order along which no groups lie: all
 //! vectors come to one process, which runs the algorithm for all ranks ([`super::local`]), and what each gets
 //! goes out again.

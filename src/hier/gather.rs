@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Gather, Gatherv: from the lowest group up. A leader collects the blocks of the ranks below it and sends
 //! them on in one message, so between groups of a level there is one message for each group, whatever the
 //! number of processes in it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What goes through the shared memory of the caller's node, beside messages to ranks of other nodes.
 
 use super::Job;

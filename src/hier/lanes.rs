@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Segments in flight.
 //!
 //! Lane i of w handles segments i, i + w, i + 2w, … one after the other, each through all levels, with tags

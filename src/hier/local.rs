@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! All ranks of an operation in one process: an algorithm that is written for many runs there, on data that
 //! have been gathered, and its messages are copies.
 

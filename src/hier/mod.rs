@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Operations on a whole communicator: the level algorithms composed along the hierarchy of groups.
 //!
 //! A process takes part in the groups of [`Job::groups`], bottom to top: it leads all of them but perhaps the

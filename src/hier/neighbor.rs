@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbourhood operations: the edges within a node through its shared memory, the others by messages, at
 //! the same time.
 

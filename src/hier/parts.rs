@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Whose data the members of a group stand for: what compositions need that move a block for each process.
 //!
 //! A member of a group of leaders stands for all ranks below it. What it holds of them is kept by ascending

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Parts of blocks: what one segment of an operation has of each.
 
 use crate::endpoint::{Blocks, Result, Span, Stream};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The groups that the operations of a communicator go along, kept from call to call.
 
 use super::parts::Parts;

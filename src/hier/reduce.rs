@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce: from the lowest group up, each level by its own algorithm; within a node through shared memory.
 //!
 //! The root leads every group it is in, so the result is made where it is wanted. Where the operation does

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce_scatter, Reduce_scatter_block: a reduction to the leaders below the topmost group, a reduce-scatter
 //! among its members, in which each gets what the ranks below it want, and a scatter down.
 //!

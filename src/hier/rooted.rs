@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The way of blocks between all ranks and a root, along the groups: up, to be gathered, or down, to be
 //! scattered.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scan, Exscan: totals go up to the leaders below the topmost group, its members find what comes before each
 //! of them, and that goes down.
 //!

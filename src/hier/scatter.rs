@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scatter, Scatterv: from the topmost group down. A leader gets the blocks of the ranks below it in one
 //! message and hands them on, so between groups of a level there is one message for each group, whatever the
 //! number of processes in it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The groups within a node as a tree of its team.
 
 use crate::endpoint::Rank;

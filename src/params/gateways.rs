@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where gateways are.
 
 /// The gateways that clusters have.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Settings for tests, which are no parameters: environment variables `COLL_RUST_TEST_<NAME>`. A test gives
 //! all ranks the same.
 

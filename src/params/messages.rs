@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What messages are about: the topics of the help file, which Open MPI's help system shows and counts.
 
 /// The help file, for processes that do not find it.

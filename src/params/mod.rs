@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The parameters: one table ([`TABLE`]), from which registration, `ompi_info`, parsing, checks, the docs and
 //! the tests are made.
 #![forbid(unsafe_code)]

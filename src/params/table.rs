@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The table: in one file, though a long one, since it is nothing but a row for each parameter, in the order
 //! in which they are printed.
 

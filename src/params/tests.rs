@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The table of parameters, its documentation, and what is said of wrong values.
 
 use super::*;

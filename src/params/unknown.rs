@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Names that are no parameter.
 
 use super::{PREFIX, TABLE};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What values may look like.
 
 use super::{Report, ShmBacking, Times, ZeroCopy};

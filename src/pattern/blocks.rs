@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction in rank order with any root and no extra hop.
 //!
 //! Members are merged in *blocks* of radix^i consecutive members. A block's *owner* holds its value: the root

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Bruck's exchange of all with all, of any radix.
 //!
 //! A member numbers its slots by distance: at the start slot j holds what goes j members further. Write j in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Who hands what to whom where the blocks between two nodes travel together.
 //!
 //! Of each two nodes with enough edges between them, each has a *leader*: one of its members that have edges

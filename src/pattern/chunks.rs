@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Cutting a run of units into nearly equal chunks.
 
 use std::ops::Range;

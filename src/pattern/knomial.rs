@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The k-nomial tree over members 0..size, rooted at 0.
 //!
 //! Write a member in base k. Its parent is the member with the lowest non-zero digit cleared; it is the root

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The lengths of one block per member, and where each begins when they lie one after another.
 
 use std::ops::Range;

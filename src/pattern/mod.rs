@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Rank arithmetic of the algorithms: who talks to whom, and about which part. Pure values, tested
 //! exhaustively.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbour exchange: an even number of members in a ring, who talk to either neighbour in turn.
 //!
 //! In step 0 the members 2i and 2i + 1 exchange their blocks; each then has *the pair* of 2i and 2i + 1.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Who sends to whom in a neighbourhood operation.
 //!
 //! A member has a list of destinations and a list of sources. The block in slot i of its send buffer goes to

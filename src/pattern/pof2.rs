@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Algorithms for powers of two, on any number of members.
 //!
 //! With p = 2^q + r members (r < 2^q), the first 2r form r neighbouring pairs; of each pair one is the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Rounds in which members meet in pairs, each pair once: the circle method.
 //!
 //! With an odd number of members, those whose numbers add up to the round's (modulo size) meet, and one is

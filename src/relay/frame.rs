@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Frames: a header of 32 bytes, little endian, and a payload of at most 65,536.
 //!
 //! | bytes | field | of DATA to the gateway | of DATA from the gateway |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! HELLO: who a process is.
 //!
 //! The header has the process and the index of its own cluster. The payload: a nonce of 32 bytes; the job's

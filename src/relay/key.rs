@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The file with a key: 64 hex digits on its first line, or `name: ` and 64 hex digits. Without a name there
 //! the key is called as the file is, up to the last dot. Lines that follow do not count.
 

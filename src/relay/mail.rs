@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A process's messages with processes of other clusters: which arrival belongs to which receive, and how
 //! long messages travel.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a process and the gateway of its cluster say to each other, as bytes.
 //!
 //! `coll-rust-gateway` relays the messages of collectives between clusters whose nodes do not reach each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How each side shows the other that it has the key, without saying it: HMAC-SHA256 over a label, the whole
 //! HELLO frame (so job, process, clusters and the process's nonce) and the gateway's nonce.
 

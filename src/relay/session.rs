@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The process's side of the connection with its gateway, without the socket: bytes in, bytes out.
 
 use super::frame::{ALL, Frame, HEADER, Header, Kind, plain};

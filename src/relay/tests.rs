@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Two processes that talk by their sessions, in memory: what one writes, the other side of a gateway reads,
 //! in portions of any length.
 

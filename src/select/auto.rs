@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The built-in choices, where no parameter says otherwise. Sizes in bytes.
 
 use super::cost;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Whether it costs less to go through the leaders of nodes than from rank to rank, by a model of one message
 //! each and one copy.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What is decided about a call, from what all ranks know: whether it may go through shared memory, and by
 //! which algorithm it goes by messages.
 

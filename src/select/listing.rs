@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The table of algorithms as the README shows it.
 
 use super::table::{Family, for_each_family};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The last answer, for whoever asks the same again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which algorithm runs where.
 //!
 //! Pure, and only of what every member of the group knows: the level, the group's size, the operation's total

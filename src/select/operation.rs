@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The operations of the component.
 
 use crate::shm::policy;

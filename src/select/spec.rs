@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The values of the parameters `coll_rust_<operation>_algorithm`: one algorithm, or one per level, and a way
 //! within nodes.
 

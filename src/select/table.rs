@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The table of algorithms: which operation has which, what each needs, and what stands in where that is not
 //! given.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Runs of pages in a pool: who has which. Numbers only, no memory.
 //!
 //! First fit: the lowest run that is long enough. So the pool fills from the bottom, and pages that have been

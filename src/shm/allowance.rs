@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How much shared memory the processes of a node use where nobody says: no more than a part of what they may
 //! have.
 

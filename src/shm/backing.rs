@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where the memory of a pool comes from: an anonymous file (memfd), or a file in a folder such as /dev/shm.
 //!
 //! A file is sparse: pages are taken by [`Store::reserve`] before anybody touches them, so that a full file

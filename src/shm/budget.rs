@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A process' share of the memory that its node may spend on pools, and what a pool holds of it.
 
 use super::failure::Failure;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reading and writing another process' private memory: cross memory attach, process_vm_readv(2) and
 //! process_vm_writev(2).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Sizes and limits of a team.
 
 use crate::shm::layout::{LINES, SHORT};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Copies between the user's buffers and shared memory.
 //!
 //! libc's memcpy does, but for two cases. Processors of AMD with fast short "rep movsb" copy slowly by it

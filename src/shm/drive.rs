@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Blocking operations: a future runs to its end on the caller's stack.
 //!
 //! Between two vain polls the caller may make progress elsewhere, give the core away, or sleep. The order

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Why memory could not be shared: for one line at verbose level, never for a decision.
 
 use std::fmt;

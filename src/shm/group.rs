@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The members of one group over the pools of real processes: how it comes to be, and the [`Memory`] it is.
 //!
 //! The way of a group; messages are the caller's business:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A team's memory on the heap: members are threads, or futures of one thread. For tests and measurements.
 
 use crate::endpoint::Result;

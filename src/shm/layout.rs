@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What stands where in a control block, and how its words count.
 //!
 //! A *word* counts operations in its upper half, and steps in its lower half above eight bits. Of the `read`

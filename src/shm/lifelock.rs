@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Whether a process lives that no pidfd shows, such as one in another container: by a lock on its pool's
 //! file.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a process tells others about its pool, and about its side of a new group: plain bytes of fixed
 //! length, which go through a message.
 

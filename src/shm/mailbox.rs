@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How a process tells another one that it is through with a group's memory: a board of bits.
 //!
 //! Every process has in its own pool one [`Board`] per process of the node (position: local rank in the job),

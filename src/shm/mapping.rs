@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The file of a pool in a process' address space: all of it has an address, and only what groups use can be
 //! accessed.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a team of processes shares, whoever provides it: pools of real processes, or the heap of a test.
 
 use crate::endpoint::Result;

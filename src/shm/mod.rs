@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Shared memory among the processes of a node.
 //!
 //! * Memory: every process has a [`pool`], from which it leases pages for its groups; others map it, and

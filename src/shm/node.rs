@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The processes of one node in an operation of many nodes: what the composition of levels ([`crate::hier`])
 //! asks for at the level of the node.
 //!

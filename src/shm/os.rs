@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What the system is asked for that has no state.
 
 use super::failure::Failure;

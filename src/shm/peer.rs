@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Another process of the node: its pool, and whether it lives.
 //!
 //! But for the [count of sleepers](super::layout::Sleepers) in its first page nothing is written there. All

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A process' own memory for its groups: one pool per process and backing, from which control blocks and
 //! queues are leased.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! When to read another process' memory instead of copying through shared memory: from times measured on this
 //! node.
 //!

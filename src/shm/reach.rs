@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Waiting for a member's progress.
 
 use crate::endpoint::{Error, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How the members of a group read each other's private memory.
 //!
 //! Two ways: the caller's own [`cma`](super::cma), and a [component](super::smsc) of the MPI library's. Each

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reading another process' private memory by a component that somebody else provides: with Open MPI, what
 //! its framework smsc has selected (XPMEM, cross memory attach).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A team: the members of one group that share memory, and the streams on which they work together.
 //!
 //! Every byte of shared memory is written by its owner only, but for a count of those who sleep. A member

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Lengths from which on data are read from another process' memory: for each operation, and where nothing is
 //! measured.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! One operation on one stream.
 //!
 //! Operation n of a stream uses each member's line and small slot n % l, short slot n % s and set n % w; or,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A user's data as a block per member.
 
 use super::memory::Memory;

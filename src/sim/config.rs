@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How a run schedules: the adversary's policy.
 
 #![forbid(unsafe_code)]

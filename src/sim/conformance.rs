@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What every [`Endpoint`] has to do: one suite for the simulated and the real one.
 //!
 //! All ranks call the same function at the same time, one function after the other: [`all`] does. Each panics

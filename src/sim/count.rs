@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! An endpoint that only counts: for jobs whose messages are too many to be kept.
 //!
 //! Ranks run one after the other; every post is done at once, and no memory is touched. So it serves only

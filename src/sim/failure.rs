@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a run can fail with.
 
 #![forbid(unsafe_code)]

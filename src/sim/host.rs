@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The simulated endpoint, its posts and its temporary buffers.
 
 use super::region::PostId;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Unit types with gaps, and buffers that notice when a gap was written.
 
 use crate::endpoint::Span;

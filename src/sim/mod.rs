@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The simulated endpoint: a whole job of ranks as futures in one thread.
 //!
 //! A [`World`] runs one future per rank. A scheduler, seeded and adversarial, picks at random among what may

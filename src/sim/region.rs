@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which memory of a rank is in flight.
 
 #![forbid(unsafe_code)]

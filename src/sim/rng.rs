@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A small generator of random numbers: splitmix64.
 //!
 //! Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Posts, matching, delivery, and the set of enabled actions: all that the ranks of a run share.
 
 use super::memory::POISON;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a run cost.
 
 #![forbid(unsafe_code)]

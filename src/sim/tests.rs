@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The simulator passes the conformance suite, is reproducible, and counts right; `failures` proves that it
 //! objects.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Building a world, and the scheduler's loop.
 
 #![forbid(unsafe_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! One state of the store, in words:
 //!
 //! | word | holds |

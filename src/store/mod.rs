@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The placement store: a small key-value store in memory that the processes of a node share. One process of
 //! the node writes it, all read it without a system call.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What is stored of a job, and what follows from it.
 //!
 //! Stored are the node of every rank, the name and the switches of every node, and of the node that the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A list of numbers, compact where it is regular: rank → node where ranks are dealt by blocks or
 //! round-robin, node → lowest rank, process → module.
 //!

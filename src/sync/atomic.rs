@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Atomics of the protocols: the standard library's, or the model checker's under `--cfg loom`.
 
 #[cfg(loom)]

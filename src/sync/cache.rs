@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Hints to the processor about cache lines that will be needed. They change no contents, and may be about
 //! any address.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The control groups of a process (cgroups(7)), of both versions.
 
 use std::fs;

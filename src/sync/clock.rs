@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A clock that costs a few loads, and when one who waits is to ask what takes a system call.
 
 /// Nanoseconds since some moment, up to a few milliseconds ago: without a system call, nor a look at the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Whether the members of a group can all run at the same time: what the processes of one node may use of its
 //! processors.
 //!

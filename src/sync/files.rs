@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Files that processes of a node share: how one in memory is made, and how long one may be.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};

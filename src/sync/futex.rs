@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Sleeping in the kernel until one half of a shared word changes, for a limited time.
 
 use crate::sync::shared::SharedU64;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Atomics and waiting: the only place that knows whether a model checker runs.
 
 pub mod atomic;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Shared memory for the model checker.
 //!
 //! A model registers the words and contents that it uses before it starts its threads, so that registering

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Hints to the system about pages that will be needed.
 
 #[cfg(all(target_os = "linux", not(miri), not(loom)))]

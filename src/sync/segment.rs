@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Memory that the processes of a node share, as words: what the locks and the placement store lie in.
 //!
 //! Whoever has the words needs no `unsafe`: each is an atomic, and indices are checked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What lies in memory that processes share: 64-bit words, and the contents that they guard.
 //!
 //! Words are found by address, and start as zeros. Under the model checker (`--cfg loom`) the checker's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How to wait for a peer.
 //!
 //! A future spins for a while within its poll, then returns. After each vain poll the executor of a blocking

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Several clusters in one communicator: which of their processes have messages with other clusters.
 //!
 //! A process *may cross* if it runs on a gateway node: one that the network file marks, or any of a cluster

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The tree of a large communicator on one screen: of siblings that are alike, one is shown.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The groups that a process belongs to: the tree of the communicator, as one of its processes sees it.
 //!
 //! From the lowest level up, the leaders of a level's groups are the members of the groups of the next level;

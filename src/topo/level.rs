@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The levels of the machine, bottom to top, and the user's choice among them.
 
 /// How many switch layers there can be.

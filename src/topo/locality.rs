@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which modules of its node a process is bound to, as PMIx words it.
 
 use super::level::Level;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The placement of a communicator's processes, as one of them sees it.
 
 use std::collections::{HashMap, HashSet};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where every process sits, and the groups that follow from it. Strings and numbers in, numbers out.
 //!
 //! * [`level`]: the levels of the machine and the user's choice among them;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The partitions that the levels make of a communicator, and which of them count.
 //!
 //! A partition is written down as one number per *place*: the lowest rank of the place's module. A place is a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Random placements, seen by every process alone: do the groups that they find make one tree, and is it the
 //! one of a naive definition?
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The whole tree of a communicator, for people: as text and for Graphviz.
 
 use std::collections::{BTreeMap, HashMap};

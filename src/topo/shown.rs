@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The groups of a tree that is shown, and their ranks as text.
 
 use super::level::Level;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Counts the instructions of short blocking calls on host memory, by single steps. Rank 0 is stepped; the
  * other ranks come to each call long before it needs them. Prints, for each call and kind of memory, the

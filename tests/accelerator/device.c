@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Buffers in a device's memory, where sizes.c (--device) does not come: Barrier beside them, the operations
  * along edges, and reductions of elements with gaps and by an operation of the user's, in the three modes,

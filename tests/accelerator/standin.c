@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A stand-in for an accelerator: a component of Open MPI 5.0's framework `accelerator` whose "device memory"
  * is memory that the CPU may not access where programs have it (PROT_NONE: a plain load or store is a

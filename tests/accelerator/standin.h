@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory of the stand-in for an accelerator (standin.c): so many bytes per process, at two addresses. A
  * program hands out the first one's; the CPU may only use the second one's.

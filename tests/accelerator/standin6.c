@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The stand-in for Open MPI 6, whose framework has one more argument, and functions that Open MPI calls
  * without asking whether they are there.

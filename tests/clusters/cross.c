@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Operations whose messages between clusters are counted: from and to every rank, each several times.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A link that takes time: relays TCP connections, and holds back what passes for so long.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A real job with the component selected: checks the four operations in their three forms against a
  * communicator that excludes the component, and compares their times with it in the same job.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Network files of all formats, and addresses.
 
 use crate::random::Random;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How much memory and time the calling thread takes.
 
 use std::alloc::{GlobalAlloc, Layout, System};

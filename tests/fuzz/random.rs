@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Random numbers and texts.
 
 /// Xorshift64*, from a seed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Parameters' values and names.
 
 use crate::random::Random;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The border to Rust: every function of the module, in every mode, must hand over each argument in its field,
  * and give Rust's answer back. (That the component below gets the right arguments is seen in tests/mpi, by

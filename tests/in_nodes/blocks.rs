@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The operations with a block for each rank, and the prefix reductions, beside the others in one sequence.
 
 use super::operations::{Call, Kind, Run};

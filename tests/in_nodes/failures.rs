@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What goes wrong for one process ends the operation of all processes of its node, with an error.
 
 use super::world::{Half, part};

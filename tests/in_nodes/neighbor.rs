@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbourhood operations: edges within a node through its memory, where it has some, and the others by
 //! messages.
 

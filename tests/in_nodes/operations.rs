@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Sequences of operations.
 
 use super::world::{Half, Nodes, both, part};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A job on several nodes: messages of the simulator between them, heaps within.
 
 use crate::job::Machine;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program as a user writes it: an Allreduce. Then it asks Open MPI's counters (MPI_T) who served it.
  *

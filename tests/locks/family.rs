@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Forked processes, and the record that they share.
 
 use coll_rust::sync::rwlock::{Kind, Lock, Record};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Readers and writers that are killed.
 
 use super::family::{Guarded, child, kill_myself, soon};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Readers and writers that all live.
 
 use super::family::{Guarded, child, soon};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The models of the boards on which processes say that they are through with memory.
 
 use loom::cell::UnsafeCell;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A team's memory for the model checker, which knows each word and each slot of it.
 
 use coll_rust::endpoint::{Error, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The models of operations: in one file, though a long one, since all are told in the same few words
 //! (`config`, `needs`, `model`, `block_on`), and `ci/test-loom.sh` names them.
 

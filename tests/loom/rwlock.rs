@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The models of the reader–writer locks: a reader and a writer of two words, and one of them that dies at
 //! any step. The kernel's mark on the mutexes of a thread that ended is `die`.
 

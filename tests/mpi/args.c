@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Calls whose arguments do not fit together, with MPI_ERRORS_RETURN: an error code that says so, or success,
  * and no panic. All ranks make the same mistake, on a communicator of its own, of which nothing is defined

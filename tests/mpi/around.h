@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The communicators of neighbor.c: grids, graphs, distributed graphs; and what every rank must know of them
  * to say what goes where.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Data beyond 2 GiB: by derived datatypes, and, from Open MPI 6 on, by counts and displacements of 64 bits.
  * 2.2 GiB for each rank. */
 #include "harness.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Buffers of vector.c: one or several blocks of 32-bit numbers, each block described by a count and a
  * datatype of types.h, placed as the operation has them. Who knows the numbers of a block knows every byte of

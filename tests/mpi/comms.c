@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The life of communicators: what they leave behind, many at once, freed with operations pending, every way
  * of a first collective, spawned and inter-communicators.

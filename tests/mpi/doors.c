@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks come to one operation by different doors: data that are plain at one rank are described by a derived
  * datatype at another, so one takes the quick way and the other the long one. What tells operations apart,

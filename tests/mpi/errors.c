@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI_ERRORS_RETURN: an erroneous call gives an error code to the ranks that can know, and the program lives
  * on. Every part uses a communicator of its own, because after an error its state is undefined.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lets processes believe that they are bound to cores which this machine does not have: for runs on a
  * synthetic topology (HWLOC_SYNTHETIC, HWLOC_THISSYSTEM=1). Preload it into mpiexec, which binds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program as many are: it reduces a few numbers; with "more", it also does short ones of the other usual
  * operations, and makes communicators. Prints the resident memory of its first rank, in KiB, as it is then.

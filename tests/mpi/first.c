@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A communicator's first blocking calls go to the component below (coll_rust_first_calls). All ranks must
  * agree which those are, whatever else is under way: nonblocking calls, which one rank may have finished

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flow control: how far ranks may run ahead of one that is late. The last rank sleeps; meanwhile the root of
  * a stream of small Bcasts, and the other ranks of a stream of Reduces to the sleeper, go on until something

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The four operations on doubles or ints with results known in closed form: what the stress programs start,
  * complete and check.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the component takes of a process: descriptors, mappings, memory.
  *

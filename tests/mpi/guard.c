@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks that give different lengths for the same data, and what each of them gets: a judge.
  *

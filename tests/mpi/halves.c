@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two halves of a job: the lower one has rank 0, which writes the placement store of the node, and which is
  * killed (COLL_RUST_TEST_STORE_KILL, or --late: when all have the store). The upper half goes on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the test programs share: the watchdog, the counting of checks, the names of the persistent
  * collectives in the version of Open MPI at hand, and small random numbers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One collective, to see a job start or be refused; with an argument, none. */
 #include "harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What keeps operations apart: nobody's messages may reach another operation, whatever is outstanding at the
  * same time, however few tags there are, and whatever failed before.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Counts and sizes at the limit of int and beyond 4 GiB. Each rank holds up to about 4.5 GB at a time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Calls on plain data go the ways that were made for them: nothing else would tell, since by the way of all
  * calls they are only slower. What tells is the memory that they allocate, which this program counts: it has

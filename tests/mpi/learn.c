@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From how many bytes on processes read each other's memory is measured by the first blocking operation of a
  * job. Others come before and after it here: nonblocking ones that are under way meanwhile, and persistent

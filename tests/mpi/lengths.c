@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks that give different lengths for the same data: an error of the program, of which nothing is defined
  * but that nobody writes beyond a buffer. Around every receive buffer lie bytes that are looked at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The four operations x modes x datatypes x operations x counts x roots x in place x communicators.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The component as MPI_T shows it: performance variables that count, control variables that cannot be
  * written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The five neighbourhood operations x modes x topologies x datatypes x sizes: Cartesian grids, periodic or
  * not, with dimensions of one and two; graphs and distributed graphs with several edges between the same two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Runs a program whose odd local ranks the kernel refuses process_vm_readv (a filter of system calls, as
  * containers have it), so that they cannot read others' memory while the even ones can.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The reference of matrix.c: images of whole buffers, made by hand from what a case is, and where a buffer
  * differs from its image.

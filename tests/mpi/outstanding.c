@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A thousand outstanding nonblocking operations of all four kinds, completed in an order that differs from
  * rank to rank with Wait, Waitsome, Testsome and Testany, blocking operations in between.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Persistent requests: restarted many times, started in an order that differs from rank to rank, with
  * blocking and nonblocking operations between them, with Startall, freed while inactive.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Floating-point sums whose bits depend on the order of combination. Prints a line "repro <type> <count>
  * <hash>" for each; with coll_rust_reproducible=1 they must be the same for every placement of the same

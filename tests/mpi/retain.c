@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program may free a datatype or an operation as soon as it has handed it over: a request that needs it
  * must keep it. After the call, the handles are freed and others made, which get their memory.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Starts several programs in one job, as `mpiexec [OPTION...] -n N PROGRAM... : -n N PROGRAM...` does: the
 # launcher of Open MPI 5.0.7 crashes over that line (Debian 13; with `hostname` twice, too). One shell for
 # each process takes the program of its rank. A -x is an env.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The operations of the component at the sizes where its shared memory changes its way: what fits a line, a
  * share of a line, a fragment, a share of one, a set, a queue, or reaches a threshold, each with one byte

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An endless stream of one collective, for killing one of its ranks in the middle.
  *

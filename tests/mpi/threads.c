@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI_THREAD_MULTIPLE: each of four threads per rank on its own communicator, blocking and nonblocking
  * operations of the four kinds.

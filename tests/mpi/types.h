@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The datatypes and operations of matrix.c, and arithmetic on their elements done by hand.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The thirteen operations that move or combine a block for each rank, and the prefix reductions, x modes x
  * datatypes x roots x in place x sizes, with irregular counts and displacements. (matrix.c has the other

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks that wait long in shared memory, while others are stopped, or need them for something else.
  *

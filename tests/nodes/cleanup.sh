@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Does the cluster of cluster.sh go without a trace when its run ends by a signal in the middle of a job?
 # Ends with "cleanup: N passed, M failed".
 set -uo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A cluster of four nodes and two switches on one machine. Sourced by the tests of this folder (bash).
 #
 #     node0  node2        node1  node3

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Results of the four operations over all roots, each blocking, nonblocking and persistent, compared with
  * those of a communicator whose collectives come from other components.

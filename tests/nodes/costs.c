@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a message costs between the two ranks of a job, and what a copy: the constants of src/select/cost.rs.
  *

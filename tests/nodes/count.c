@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How many bytes of an operation of 1 MiB cross the uplink between the two switches.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What happens within the nodes: Bcast, Reduce, Allreduce and Barrier in all modes, with results checked, and
  * how many messages of theirs stay in a node, by the component's counters.

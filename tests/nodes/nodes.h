@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the programs of this folder share. */
 #ifndef NODES_H
 #define NODES_H

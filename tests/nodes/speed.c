@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How long an operation takes when the uplink between the switches is slow.
  *

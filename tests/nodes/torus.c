@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How long a neighbour exchange of small blocks takes on a torus whose columns are nodes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the operations with a block for each rank, and the prefix reductions, send within the nodes and
  * between them, in all modes, with results checked, by the component's counters.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Processes that others may not look into: a reason, no crash.
 
 use std::fs::Permissions;

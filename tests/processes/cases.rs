@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What the processes of the jobs do.
 
 use std::sync::Arc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Components that read other processes' memory, as an MPI library would bring them, made of
 //! process_vm_readv. They note what is about, and refuse what a real one would not survive.
 

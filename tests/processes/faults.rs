@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Processes that die, and folders that are full.
 
 use std::ffi::CString;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A job of real processes. The test carries messages between them: in each round every process says
 //! something, and hears what all of them said.
 

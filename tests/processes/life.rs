@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Pools and groups from their beginning to their end.
 
 use std::sync::Arc;

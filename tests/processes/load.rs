@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Many groups that come and go, out of step.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! On which NUMA node memory lies.
 
 use std::io;

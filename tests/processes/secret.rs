@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Operations on memory that no other process can get at.
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Operations that read other processes' memory by a component.
 
 use std::any::Any;

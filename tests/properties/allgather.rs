@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather within a group.
 
 use super::blocks::{check, contents, filled, no_empty_message, send, sweep, user_blocks};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allreduce within a group.
 
 use super::data::{Buffers, Op, layouts};

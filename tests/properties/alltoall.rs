@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Alltoall within a group.
 
 use super::blocks::{SIZES, check, contents, digits, filled, no_empty_message, send, user_blocks};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Barrier within a group.
 
 use super::team::{Team, log, sweep, traffic};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast within a group.
 
 use super::data::{bytes, layouts};

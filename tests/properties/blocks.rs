@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Blocks of members: their lengths, their bytes, and what must hold of them after an operation.
 
 use super::data::bytes;

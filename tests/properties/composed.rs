@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Algorithms on blocks that are made of several ranks' blocks, as between the leaders of groups.
 
 use super::allgather::Allgather;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What the tests of compositions with a block for each process share: groups with the ranks below their
 //! members.
 

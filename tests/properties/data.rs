@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Units, values and operations, and the oracles.
 
 use coll_rust::endpoint::{Result, Span, Stream};

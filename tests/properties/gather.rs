@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Gather within a group.
 
 use super::blocks::{check, contents, digits, filled, known, no_empty_message, send, sweep_roots, user_blocks};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather on a communicator.
 
 use super::blocks::{check, contents, filled, no_empty_message, user_blocks};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Barrier on a communicator.
 
 use super::job::{Machine, hops, large_machine, levels, machine, part};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast on a communicator.
 
 use super::data::{UserStream, bytes};

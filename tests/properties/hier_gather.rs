@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Gather on a communicator.
 
 use super::blocks::{check, contents, no_empty_message, send, user_blocks};

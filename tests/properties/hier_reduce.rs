@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction on a communicator.
 
 use super::composition::Found;

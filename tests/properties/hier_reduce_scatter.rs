@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce_scatter on a communicator.
 
 use super::composition::{Choice, Found, lens, linear, trees};

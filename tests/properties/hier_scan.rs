@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Prefix reductions on a communicator.
 
 use super::blocks::send;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A communicator on a machine: random placements, and the groups that every rank finds in them.
 
 use super::random::{Cut, SIZES};

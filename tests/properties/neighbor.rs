@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbourhood exchange on arbitrary graphs, with several edges between the same two members and edges to
 //! oneself.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Parts of blocks.
 
 use coll_rust::algo::data::Block;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Random dimensions.
 
 use coll_rust::select::{Family, Spec};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction within a group.
 
 use super::data::{Buffers, Op, layouts};

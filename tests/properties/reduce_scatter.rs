@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce-scatter within a group.
 
 use super::blocks::{digits, filled, known, no_empty_message, send, sweep};

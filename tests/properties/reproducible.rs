@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reproducible mode: the bits of a result depend on the number of ranks and their inputs only.
 
 use super::data::{Buffers, Op, layouts};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scan and exscan within a group.
 
 use super::blocks::{SIZES, no_empty_message, send};

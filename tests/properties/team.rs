@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A group among the ranks of a world, for the algorithms of one level.
 
 use super::random::SIZES;

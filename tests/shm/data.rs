@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Contents, a reduction that does not commute, and settings.
 
 use coll_rust::endpoint::{Result, Span};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scatter where members take turns on the cores, with blocks that do not fit the root's queue.
 
 use super::data::{bytes, hash};

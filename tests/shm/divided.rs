@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Who copies what in operations that are divided between both sides.
 
 use super::world::{Work, World};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What goes wrong for one member must not make the others hang, or decide differently.
 
 use super::data::span;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Gather and Allgather where few members take turns on the cores, with blocks that go in many halves of a
 //! set.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! One call of each operation, with its oracle. What all members must agree upon comes from a generator that
 //! all of them seed alike.
 

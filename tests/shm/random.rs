@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Sequences of operations in adversarial orders.
 
 use super::data::{Floats, config, elements, hash, seeds};

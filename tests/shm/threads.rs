@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Members as threads: real concurrency, with random delays, in every way of waiting.
 
 use super::data::{config, hash, seeds};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Operations on data that other members cannot read.
 
 use super::data::{Floats, config, elements, hash, seeds};

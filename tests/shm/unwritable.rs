@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Divided operations where not all memory can be written to, or not so much of it.
 
 use super::data::span;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How operations wait.
 
 use coll_rust::endpoint::Result;

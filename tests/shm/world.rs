@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Members as futures of one thread.
 
 use coll_rust::endpoint::Result;

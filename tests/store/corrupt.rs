@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Contents that nobody wrote: no panic, no read out of bounds, bounded memory.
 
 use super::random::{Random, World, decoded, store};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Jobs of 10⁵ and 10⁶ ranks: what a store takes, and how long a process needs for its groups.
 //!
 //!     cargo test --release --test store large -- --nocapture

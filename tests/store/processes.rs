@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Real processes: a writer that is killed at any of its stores, while others read.
 
 use super::random::{Random, World, store};

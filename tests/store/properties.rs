@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What goes in comes out.
 
 use super::random::{Random, World, decoded, store};

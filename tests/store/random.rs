@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Random jobs.
 
 use coll_rust::endpoint::Rank;

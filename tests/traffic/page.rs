@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The page, and its checks.
 
 use super::runs::{BLOCK, Cluster, Found, ROWS, run};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Every operation by every algorithm, over any endpoint.
 
 use coll_rust::algo::data::{Packed, Plain, Role};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Links that are cut, that go silent, and gateways that disagree.
 
 use crate::support::*;

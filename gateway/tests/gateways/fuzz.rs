@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A million inputs for everything that reads bytes of others, before or behind a proof.
 
 use crate::support::*;

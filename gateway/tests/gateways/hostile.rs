@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Strangers at both ports, while a job runs.
 
 use crate::support::*;

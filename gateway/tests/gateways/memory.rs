@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Who does not read, or sends without end, holds up nobody else and takes no more memory than is said.
 
 use crate::support::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The program itself: its command line, its memory, and what others see when it is killed.
 
 use crate::support::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Clients, a relay of TCP that can be cut, and pairs of gateways.
 
 use coll_rust::relay::frame::{self, HEADER, Header, Kind};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The processor's time stamp counter.
 
 use crate::error::{Error, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The offset between the clocks of two processes, by ping-pongs.
 
 use std::os::raw::c_int;

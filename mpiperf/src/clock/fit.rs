@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Offset and drift out of several measurements of the offset. Pure.
 
 /// `ratio · t + shift`: from one way to count seconds to another.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The clock of rank 0 on every rank.
 
 use super::Scheme;

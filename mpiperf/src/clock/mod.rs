@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Timers, and the global clock.
 //!
 //! * [`Timer`]: the local clock of one process.

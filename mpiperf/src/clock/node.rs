@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which ranks share a node, a clock and cores.
 
 use super::timer::{Origin, Timer};

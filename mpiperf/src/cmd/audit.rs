@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf audit`: does this tool notice what it claims to notice?
 //!
 //! Faults are put into one rank's calls of a real broadcast, one kind at a time, and the same measuring that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What `run` and `compare` have in common: clock, plan, and rows out of samples.
 
 use super::options::How;

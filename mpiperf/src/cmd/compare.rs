@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf compare`: variants in one job, alternating call by call.
 
 mod setups;

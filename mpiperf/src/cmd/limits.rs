@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf limits`: what this machine can do between two processes of one node.
 
 use std::path::PathBuf;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf list`: what can be measured.
 
 use crate::error::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf locks`: reader–writer locks, and the placement store that they guard.
 
 use std::ffi::CStr;

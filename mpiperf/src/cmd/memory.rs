@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf memory`: what communicators cost in memory, shared memory and descriptors.
 
 use std::fs;

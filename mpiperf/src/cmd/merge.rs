@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf merge` and `mpiperf repro`: results files of separate runs brought together.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The options that several subcommands share, and how their values are read.
 
 use std::path::PathBuf;

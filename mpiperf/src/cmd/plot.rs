@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf plot`: pictures of results files.
 
 use std::path::PathBuf;

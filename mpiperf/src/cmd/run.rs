@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf run`: measures operations.
 
 use super::bench::{Bench, enough, on_rank_0};

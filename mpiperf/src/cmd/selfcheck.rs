@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf selfcheck`: can this machine be trusted to measure?
 //!
 //! Timer, clocks, and two operations whose time is known: `WaitPatternUp` (rank i waits i + 1 units: as many

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! MPI from the first call to the last: every failure ends in one message and the same exit status
 //! everywhere, and none in a hang.
 

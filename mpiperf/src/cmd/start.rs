@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `mpiperf start`: what a library costs before anything repeats: MPI_Init and MPI_Finalize, first calls,
 //! fresh communicators, memory, files. Each number needs a job of its own, so this command starts jobs: of
 //! several launchers' command lines by turns.

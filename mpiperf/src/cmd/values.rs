@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How the values of options are read.
 
 use std::path::PathBuf;

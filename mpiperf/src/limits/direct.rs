@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Ways by which a process reads or writes the other one's memory: Linux's `process_vm_readv` and
 //! `process_vm_writev`.
 

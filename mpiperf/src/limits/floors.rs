@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What operations cannot take less than. Pure.
 
 use serde::Serialize;

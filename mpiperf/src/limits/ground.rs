@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where the two processes meet: a window of shared memory, buffers of their own, and what each knows of the
 //! other.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Ways by lines that carry their own number: contents and flag go from core to core at once. For short
 //! messages.
 

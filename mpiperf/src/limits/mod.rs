@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What this machine can do between two processes of one node: what no collective through shared memory can
 //! undercut.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Ways through a ring of slots: a message is cut into pieces, so that one rank copies in while the other one
 //! copies out.
 

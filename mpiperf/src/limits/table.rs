@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Both tables as text.
 
 use super::floors::{Basics, Floor, Found, GROUPS, best};

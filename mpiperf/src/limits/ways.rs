@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The ways to move data, as cases for the engine of scheduled starts.
 
 use std::rc::Rc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Readers that read without pause until the writer has done its writes.
 
 use std::time::{Duration, Instant};

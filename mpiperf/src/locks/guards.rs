@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The locks that take part.
 
 use std::mem::MaybeUninit;

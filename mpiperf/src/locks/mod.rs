@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reader–writer locks measured: the three of `coll_rust::sync::rwlock`, and others beside them.
 //!
 //! * [`guards`]: the locks, each behind one interface;

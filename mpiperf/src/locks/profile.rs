@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where the cycles of one read go: of the placement store at the seven marks of the paper, and of PMIx_Get
 //! as a whole, since no mark can be put into an installed library.
 

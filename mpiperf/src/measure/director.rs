@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What rank 0 decides: when the next stage starts, how long its windows are, and when it is enough.
 
 use super::judge::{Allowance, Stage};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The stages, over MPI.
 
 use super::director::{Director, Next};

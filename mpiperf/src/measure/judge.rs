@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Whether a call counts, and its time.
 
 use super::schedule::Slot;

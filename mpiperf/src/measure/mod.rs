@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Stages of scheduled starts.
 //!
 //! * `schedule`: which case is called when, and where each rank starts. Pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The ordinary loop, to compare with.
 
 use crate::clock::Global;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Cases whose time is known beforehand: they measure the measurement.
 
 use std::os::raw::c_int;

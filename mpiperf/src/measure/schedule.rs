@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which case is called when, and where each rank starts. Equal on all ranks, from the number of the call
 //! alone.
 

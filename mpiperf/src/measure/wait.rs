@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Waiting for a moment. Nothing here touches the MPI library.
 
 use std::time::Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How much time a call is given (δ), and how long the start of a stage is put off.
 
 use super::Plan;

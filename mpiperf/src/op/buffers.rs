@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The buffers of a case: sets of one send and one receive buffer, with guards around the latter, filled with
 //! and checked against the contents that the shape says.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 use super::super::Counts;
 use super::super::reduction::Reduction;
 use super::super::shape::{Neighbors, Shape, Spread};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The MPI calls themselves: every collective in its blocking, nonblocking and persistent form.
 
 use std::os::raw::{c_int, c_void};

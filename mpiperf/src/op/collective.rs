@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A case of one collective.
 
 use std::collections::HashMap;

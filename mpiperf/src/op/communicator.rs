@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What it costs to make and to free communicators.
 
 use std::os::raw::c_int;

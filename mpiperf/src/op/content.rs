@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The contents of messages: streams of pseudo-random words, cheap to make and known to every rank without
 //! communication.
 

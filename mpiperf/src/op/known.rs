@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What MPI libraries are known to get wrong: the explanation of a failed verification.
 
 use super::Mode;

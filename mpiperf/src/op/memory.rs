@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How much memory there is, and how much the caches hold.
 
 use std::fs;

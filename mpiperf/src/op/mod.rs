@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What can be measured: operations, and cases made of them.
 //!
 //! [`table`] names the operations. [`shape`] says who sends what to whom, [`types`], [`content`] and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Computation beside a nonblocking operation, and how much of the operation it hides.
 
 use super::{Call, Case};

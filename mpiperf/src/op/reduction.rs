@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reductions: contents whose exact result is known for every datatype, and the result.
 //!
 //! Integers wrap around and take all values, so that saturation or a lost high byte shows. Floating-point

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Who sends what to whom: for one operation, the contents of every buffer before and after a call. The
 //! oracle of the verification, and the source of the counts and displacements of the call.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The table of operations: names, kinds, and what each has.
 
 use crate::error::{Error, Result};

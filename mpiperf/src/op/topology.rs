@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Virtual topologies for the neighbour collectives.
 
 use std::os::raw::c_int;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Datatypes: their grammar, their layout in memory, and their MPI handles.
 
 use std::os::raw::c_int;

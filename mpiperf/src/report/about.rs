@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where, when and how a run was made: everything needed to repeat it.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Several results files brought together: runs of one label are repetitions, different labels are compared.
 
 use super::{About, Comparison, Results, Row};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Rows as table, CSV, JSON, pictures.
 //!
 //! * [`results`]: what one run of the program found, as it is written to JSON.

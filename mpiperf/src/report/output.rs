@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The files and the terminal of one run. Files are opened before anything is measured, so that a wrong path
 //! costs no time.
 

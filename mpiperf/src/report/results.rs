@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What one run of the program found. The fields are documented for readers in `docs/mpiperf-files.md`.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Aligned text, row by row: the columns are as wide as their longest usual content, whatever comes.
 
 use super::units::{bytes, percent, time};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! CSV: one row for each tuple of independent variables, times in seconds, nothing where there is no number.
 
 use std::io::Write;

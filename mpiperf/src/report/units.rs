@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Times and sizes for people.
 
 /// Seconds with a unit of their own and four digits; `-` for what is not a number.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a number cannot be trusted below.
 
 use serde::{Deserialize, Serialize};

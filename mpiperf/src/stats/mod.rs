@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Samples in, numbers out. Nothing here knows of MPI.
 //!
 //! * [`summary`]: one row of numbers out of the times of one case.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How well a number repeats.
 
 use super::summary::{mean, standard_error};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Ratios with intervals.
 //!
 //! Two variants that alternate call by call give pairs of times. What disturbs both calls of a pair cancels

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Student's distribution.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather, Bruck: in step i a member sends its first 2^i blocks to the one 2^i before, and appends those
 //! that come from the one 2^i further.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather, linear: every member sends its block to every other one.
 //!
 //! Up to `posts` sends and receives are posted at a time: in round i to the member i further and from the one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather within a group: every member gets every member's block. Lengths may differ, and all members know
 //! all of them.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather, neighbour exchange: as a ring, but with both neighbours in turn and two blocks at a time
 //! ([`crate::pattern::neighbor`]).
 //!

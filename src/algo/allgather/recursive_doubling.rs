@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather, recursive doubling: in step i partners at distance 2^i exchange all the blocks that they have.
 //!
 //! Cost: log₂ p steps and messages per member; every member sends and receives p − 1 blocks (as many units as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather, ring: in each step every member passes on the block that it got in the step before.
 //!
 //! Cost: p − 1 steps, p − 1 messages per member; every block but one is sent and received once by every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allreduce as reduce-scatter and allgather (Rabenseifner).
 //!
 //! Extras hand their value to their proxies; players halve the vector ([`halving`]), then double the chunks

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allreduce, recursive doubling, in rank order.
 //!
 //! Players ([`crate::pattern::pof2`]) exchange whole values with the partner at distance 1, 2, 4, …; both

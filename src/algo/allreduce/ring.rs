@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allreduce, ring: reduce-scatter and allgather around a ring.
 //!
 //! The vector is cut into p *chunks*. In step s = 0 … p − 2 of the first phase a member sends chunk me − s to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Alltoall, Bruck, of any radix k: blocks travel together, by the digits of the distance that they have to
 //! go ([`crate::pattern::bruck`]).
 //!

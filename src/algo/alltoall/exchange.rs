@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What linear and pairwise share: a message to and from every other member, a bounded number of them at a
 //! time.
 

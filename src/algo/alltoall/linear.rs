@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Alltoall, blocked linear: everybody sends to and receives from everybody, `posts` members at a time.
 //!
 //! A window slides over the rounds: the next one begins when the oldest is done, so there is no gap between

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Alltoall, pairwise exchange: in step i a member sends to the one i further and receives from the one i
 //! before; in place, two members exchange.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Barrier, dissemination: in step i every member signals the one 2^i further and waits for the one 2^i
 //! before.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Barrier, k-nomial tree: arrivals run up to the leader, the release runs down.
 //!
 //! Cost: 2 ⌈log_k p⌉ steps, 2 (p − 1) empty messages in all: fewer than dissemination's p ⌈log₂ p⌉.

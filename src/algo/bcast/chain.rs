@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast, chain: every member passes the message to the next one.
 //!
 //! For one message it is the slowest tree there is; for a stream of segments it is the best one, since every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast, flat tree: the root sends to every member.
 //!
 //! Cost: 1 step for the members, p − 1 messages of n units one after the other at the root. Requirements:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast, k-nomial tree (k = 2: binomial).
 //!
 //! Every member passes the message on as soon as it has it, to the largest subtree first. Members are counted

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast within a group: `data` of the root goes to all members.
 
 pub mod chain;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast as scatter and allgather.
 //!
 //! The message is cut into p chunks. A binomial tree scatters them (each subtree gets the chunks of its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Lengths that the other side of a message does not know are told in a message of their own: 8 bytes each,
 //! little endian.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Streams and blocks on their way into messages and out of them.
 //!
 //! Data that lies in memory as one run goes as it is; other data is packed into temporary buffers. What an

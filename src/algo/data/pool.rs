@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Temporary buffers of one length, used over and over.
 
 use super::read;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Ways to look at blocks: one or several of them as a stream, groups of them as blocks.
 
 use super::{read, write};

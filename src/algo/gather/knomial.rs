@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Gather, k-nomial tree (k = 2: binomial).
 //!
 //! Members are counted from the root, in a circle; a member collects the blocks of its subtree, which is a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Gather, linear: every member sends its block to the root.
 //!
 //! The root keeps up to `posts` receives posted, in the order of the members, so the buffers for blocks that

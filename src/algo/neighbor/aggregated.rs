@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbourhood exchange in bundles: the blocks from one node to another one travel in one message, between
 //! leaders ([`Bundles`]); the other edges have a message each ([`super::direct`]).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What members find out together, where each only knows its own edges.
 
 use crate::algo::data::{announced, numbers};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbourhood exchange, direct: a message along each edge, up to `posts` of them at a time each way.
 //!
 //! Both lists of edges are worked off on their own, each by a window that slides when its oldest message is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbourhood operations: every member sends a block to each of its destinations and receives one from
 //! each of its sources ([`Neighbors`](crate::pattern::neighborhood::Neighbors)). Block i of `out` goes to
 //! destination i, block i of `into` comes from source i.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction, chain: values run along the members to the root, which combines what comes from either side.
 //!
 //! For a stream of segments it is the best tree: every member sends and receives each segment once (the root

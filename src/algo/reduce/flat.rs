@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction, flat tree: every member sends its value to the root, which folds them from left to right.
 //!
 //! The root keeps two receives posted, so memory does not grow with the group.

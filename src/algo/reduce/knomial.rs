@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction, k-nomial tree in rank order, with any root.
 //!
 //! Blocks of consecutive members are merged, k at a time ([`crate::pattern::blocks`]): a block's owner

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction within a group: member `root` gets the combination of all members' values, in the order of the
 //! members (but for [`reduce_scatter_gather`], which needs a commutative operation).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction as reduce-scatter and gather (Rabenseifner).
 //!
 //! Members are counted from the root. Extras hand their value to their proxies; the 2^q players halve the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The buffers of a reduction, and how two values are combined without needless copies.
 
 use crate::endpoint::{Endpoint, Result, Span, TempBuffer};

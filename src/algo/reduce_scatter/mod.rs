@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce-scatter within a group: the members' vectors are combined, and each member gets its block of the
 //! result.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce-scatter, pairwise exchange, in rank order: in step i a member gets its block from the member i
 //! further, and sends the member i before that one's.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce-scatter, recursive halving: players ([`crate::pattern::pof2`]) halve the range of blocks that they
 //! work on, each time sending one half to a partner and combining the other.
 //!

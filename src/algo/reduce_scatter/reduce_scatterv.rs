@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce-scatter as a reduction to member 0 and a scatter, both along k-nomial trees, in rank order.
 //!
 //! Cost: 2 ⌈log_k p⌉ steps, 2 (p − 1) messages; the whole vector p − 1 times on the way up, and a block as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduce-scatter, ring: the partial result of every block goes once round, from the member after its owner
 //! to the owner.
 //!

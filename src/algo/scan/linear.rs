@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scan, linear: every member waits for what the members below have in all, and tells the next one what that
 //! and its own value make.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scan and exscan within a group: member i gets the combination of the values of members 0..=i, or of 0..i,
 //! always in that order.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scan, recursive doubling: at distance d = 1, 2, 4, … partners exchange the totals of their blocks of d
 //! members.
 //!

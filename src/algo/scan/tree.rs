@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scan, up and down a k-nomial tree: on the way up every member learns what its subtree has in all, on the
 //! way down what all members before its subtree have.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scatter, k-nomial tree (k = 2: binomial).
 //!
 //! Members are counted from the root, in a circle; a member gets the blocks of its subtree, which is a run of

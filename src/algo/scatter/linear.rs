@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scatter, linear: the root sends every member its block.
 //!
 //! The root keeps up to `posts` sends posted, in the order of the members, so the buffers for blocks that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Futures in memory of their own.
 //!
 //! An `async fn` that awaits one of many has room for the largest of them in its own future, which is made

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The parameters in force.
 
 use crate::params::Config;

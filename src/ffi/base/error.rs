@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Errors as MPI has them.
 
 use crate::endpoint::Error;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! No panic crosses into C.
 
 use crate::endpoint::{Error, Mismatch};

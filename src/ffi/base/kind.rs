@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The shim's numbers of operations, and the modes that operations come in.
 
 use crate::ffi::base::glue;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Messages to the user.
 
 use crate::ffi::base::config::config;

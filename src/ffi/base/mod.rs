@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What everything else stands on: the shim's declarations, messages, errors, and futures in memory of their
 //! own.
 //!

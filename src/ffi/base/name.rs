@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The name of this process.
 
 use crate::ffi::base::glue::{self, cr_proc};

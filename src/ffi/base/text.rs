@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Texts for C.
 
 use std::ffi::{CString, c_char};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which calls are taken.
 
 use crate::ffi::base::error::PASS;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A call: its arguments, and what all ranks know of them.
 
 use crate::endpoint::Result as Step;

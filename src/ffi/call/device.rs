@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Calls with buffers in a device's memory.
 
 use crate::ffi::base::glue::{CR_RECV_ON_DEVICE, CR_SEND_ON_DEVICE};

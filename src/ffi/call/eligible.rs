@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which calls may go through shared memory, and what all ranks know of that.
 
 use crate::ffi::base::kind::Kind;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A call's arguments, and what all ranks know of them.
 //!
 //! Layers of `ffi` that it may import: `base`, `mpi`, `process`, `comm`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Plain data: runs of bytes, and blocks of them.
 
 use crate::endpoint::{Blocks, Result, Span};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Elements whose memory may stand for a device's.
 
 use crate::endpoint::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What ranks find out together ([`crate::algo::neighbor::agreement`]): at the first operation that asks,
 //! with tags of their own, so that it does not matter in which operation the others are met.
 

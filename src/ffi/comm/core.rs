@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a communicator is, by itself: its processes, where they sit, and what follows from that.
 
 use crate::endpoint::Rank;

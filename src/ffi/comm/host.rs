@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The endpoint over Open MPI's point-to-point layer.
 //!
 //! One per operation. It owns what the operation posted and the temporary buffers that those posts touch, so

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Identities of operations: the tags that keep their messages apart.
 //!
 //! A call takes the next identity of its *series*, of which a communicator has one per operation and mode

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where the processes of a communicator sit, and the groups that follow: kept once for all communicators of
 //! the same processes, such as duplicates.
 

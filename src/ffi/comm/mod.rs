@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What exists once per communicator, and the endpoint that an operation gets there.
 //!
 //! Layers of `ffi` that it may import: `base`, `mpi`, `process`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The streams of a team that operations use.
 
 /// Nonblocking operations that may be under way in shared memory at a time.

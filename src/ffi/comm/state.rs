@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The Rust half of a module: all that one communicator has.
 
 use crate::ffi::base::glue::ompi_communicator_t;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The team of a communicator: its processes on the caller's node, with shared memory.
 //!
 //! It is made by the communicator's first operation that could use it, whichever that is: a handshake over

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The process topology of a communicator: whom the caller has edges with, and who hands what to whom.
 
 use crate::algo::Stage;

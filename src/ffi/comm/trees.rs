@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The levels of the trees along which the processes of a node work in shared memory.
 
 use crate::ffi::base::kind::Kind;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What the shim calls where buffers lie in a device's memory.
 
 use crate::ffi::base::error::PASS;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Calls go by a short way where they may, else by the way of all calls.
 
 use crate::ffi::base::glue::{cr_call, ompi_request_t};

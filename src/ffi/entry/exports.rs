@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What the shim calls. Each entry is behind the panic guard.
 
 use crate::ffi::base::glue::{

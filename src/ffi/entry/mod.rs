@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What the shim calls.
 //!
 //! Layers of `ffi` that it may import: `base`, `mpi`, `process`, `comm`, `call`, `run`, `exec`.

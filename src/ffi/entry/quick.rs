@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Calls on plain data, blocking and nonblocking ones. A short one that blocks is a plain function; else it
 //! is one future of the operation alone, on the caller's stack or in one piece of memory, instead of one
 //! within the other for each branch that a call may take.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What is reported of the counters at the end.
 //!
 //! A sum needs the counters of all ranks. Open MPI lets the module of MPI_COMM_WORLD go after a fence that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reductions of what lies in a device's memory, by the component below, which combines by the processor.
 //!
 //! So it gets host memory in place of such buffers. The other ranks, who hand over what they have, need not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Blocking operations: run to their end on the caller's stack.
 
 use crate::endpoint::Result;

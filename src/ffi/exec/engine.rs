@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Operations that run from the progress engine: nonblocking and persistent ones.
 //!
 //! Started operations go to a list, or to an inbox while somebody runs the list. One runner at a time

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Who polls a future: the caller, until it is over, or Open MPI's progress engine.
 //!
 //! Layers of `ffi` that it may import: `base`, `mpi`, `process`, `comm`, `call`, `run`.

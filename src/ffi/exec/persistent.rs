@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Persistent operations: made once, started again and again. A start makes the future anew from the saved
 //! arguments and hands it to the [engine](crate::ffi::exec::engine).
 

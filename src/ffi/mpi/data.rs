@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The user's buffers: datatypes as units, as packed streams, and as blocks of such streams.
 
 mod arrays;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Buffers in the memory of a device, which the CPU cannot access.
 //!
 //! The shim asks Open MPI's accelerator framework about the buffers of each call, where an accelerator is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reductions of elements without gaps.
 
 use crate::ffi::base::glue::{self, ompi_datatype_t, ompi_op_t};

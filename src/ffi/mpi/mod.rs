@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Open MPI's objects, as Rust sees them.
 //!
 //! Layers of `ffi` that it may import: `base`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Who waits for Open MPI's progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Open MPI's framework smsc as a component that reads other processes' memory.
 
 use crate::ffi::base::glue::{self, cr_smsc};

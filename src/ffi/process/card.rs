@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The card that each process publishes when it starts: where it sits, its build, and the parameters that
 //! differ from their defaults.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What was done: per operation the calls handled and passed on, and the messages and bytes sent per level.
 //!
 //! Read through MPI_T, and reported in MPI_Finalize where `coll_rust_report` says so.

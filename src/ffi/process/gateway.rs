@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The connection with the gateway of the own cluster: at most one, made when the first message needs it, and
 //! driven by Open MPI's progress.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What exists once per process.
 //!
 //! Layers of `ffi` that it may import: `base`, `mpi`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which switches the nodes hang on: from the file that `coll_rust_network_file` names, or from what Slurm
 //! tells each task.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where every process sits: looked up once and kept, since placement never changes.
 //!
 //! Processes of the own job are known to the runtime (PMIx). Where they are many, one process of each node

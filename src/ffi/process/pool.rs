@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! This process's pools of shared memory: made when a communicator first needs one, kept until the process
 //! ends.
 

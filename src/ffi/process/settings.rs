@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The parameters as MCA holds them, and the texts that users gave them.
 
 use crate::ffi::base::glue::{self, cr_given, cr_param, cr_param_word, mca_base_var_enum_t};

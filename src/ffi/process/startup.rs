@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Parameters, the exchange at start-up, and messages that stop the job.
 
 use crate::ffi::base::glue::{self, CR_ERR_OTHER, cr_proc, ompi_communicator_t};

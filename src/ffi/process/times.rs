@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What this process knows of the node's times: whether to copy through shared memory or to read others'
 //! memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Whether this Open MPI is the one that the component was built for, and all processes have the same build.
 
 use crate::endpoint::{Error, Result};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! `coll_rust_show=decisions`: which way calls go, and why, once per operation and size class.
 //!
 //! The process that is rank 0 of MPI_COMM_WORLD prints, of the calls that it makes itself. A size class is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reductions of what lies in a device's memory.
 
 use crate::endpoint::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A call as the levels of a communicator see it.
 
 use crate::algo::Stage;

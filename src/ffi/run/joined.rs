@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The operations that move or combine a block for each rank, and the prefix reductions, along the groups of
 //! the communicator.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reductions between clusters that go through one process ([`crate::hier::central`]).
 
 use crate::endpoint::{Error, Rank, Result, Span};

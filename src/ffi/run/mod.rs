@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A call becomes a future.
 //!
 //! Layers of `ffi` that it may import: `base`, `mpi`, `process`, `comm`, `call`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The operations that move data, with the user's data as streams and blocks.
 
 use crate::endpoint::Result;

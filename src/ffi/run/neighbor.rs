@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbourhood operations: the exchange along the edges of a communicator's process topology.
 
 use crate::algo::data::Grouped;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A call becomes a future.
 
 use crate::algo::reduce::Value;

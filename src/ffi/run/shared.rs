@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Operations through the shared memory of a communicator's team.
 //!
 //! Whether an operation goes this way is decided by what all ranks know: the communicator, the operation, the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The trees along which the processes of a node work in shared memory, where the levels say so.
 
 use crate::endpoint::{Error, Rank, Result};

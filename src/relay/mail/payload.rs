@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a payload of DATA looks like: a kind (u32), a tag (i32), a value (u64), and data.
 
 use super::Memory;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What others need to know of messages.
 
 /// A process of another cluster.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! When to write to a queue past the caches.
 //!
 //! Who writes a line that another core has read must have it given back, and where the two share no cache

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Copies, whichever way they go.
 
 use super::*;

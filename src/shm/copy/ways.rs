@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Ways to copy that the compiler would not choose, for x86-64; elsewhere, and under Miri, they are memcpy.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]

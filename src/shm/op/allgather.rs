@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allgather, with blocks of any lengths: round by round, everybody writes a fragment and reads everybody's.
 //!
 //! A block of up to 56 bytes travels in the line, of up to 4 KiB in a short slot, and where members take

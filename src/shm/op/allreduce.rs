@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction to all, in the order of the members, so that all have bitwise the same result.
 //!
 //! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and everybody combines everything; so it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Alltoall, with blocks of any lengths and types: each slot is shared by the destinations.
 //!
 //! A block that fits its destination's share of the line, or of the short slot, travels there. Of others,

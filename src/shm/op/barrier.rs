@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Barrier: everybody publishes, and waits for everybody.
 //!
 //! p − 1 cache lines per member, all on their way at the same time. Its two halves, for a node among others:

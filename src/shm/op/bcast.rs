@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast: the root publishes, everybody reads.
 //!
 //! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Blocks of members: which part of the user's data goes to, or comes from, whom.
 
 use crate::endpoint::{Blocks, Error, Result, Span, Stream};

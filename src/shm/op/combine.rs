@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Combining operands in the order of the members.
 
 use crate::endpoint::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scatter where members take turns on the cores: each member's block goes to it as a whole, so that one turn
 //! is enough for it.
 //!

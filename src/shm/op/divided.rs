@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Rooted operations without a copy through the queue, divided between both sides.
 //!
 //! A reader that copies from the writer's memory leaves the writer idle, though that could copy to the

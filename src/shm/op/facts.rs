@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What is known where the way of an operation is chosen: gathered for the [table](crate::shm::policy).
 
 use super::block::Shares;

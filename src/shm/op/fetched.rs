@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Allreduce without a copy through the queue: each member reads its part of the others' operands from their
 //! memory, combines it in its output, and reads the other parts from the others' outputs.
 //!

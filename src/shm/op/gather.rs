@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Gather, with blocks of any lengths: every member writes its own queue, the root reads them all.
 //!
 //! Up to 56 bytes travel in the line, up to 4 KiB in a short slot, and where members take turns on the cores

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What members read where it lies, or else [ask](crate::shm::turn::asking) for.
 
 use super::block::Block;

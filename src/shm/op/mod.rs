@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Collective operations through shared memory, the same for blocking, nonblocking and persistent calls.
 //!
 //! What fits a line or one slot is [`short`]: three files say what each operation writes and reads, and one

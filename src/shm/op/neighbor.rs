@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Neighbourhood exchange: Alltoall, or Allgather, in which a member only has to do with some others.
 //!
 //! All blocks from one member to another travel one after the other, in the order in which they are matched,

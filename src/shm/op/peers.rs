@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Whom a member exchanges blocks with.
 
 use crate::shm::memory::Member;

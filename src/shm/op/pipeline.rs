@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reductions of what is long, piece by piece: one function, to which each way is a [`Plan`].
 //!
 //! Piece k of what a member has for others lies in its slot k. A member writes its operand there; or it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction to a root, in the order of the members.
 //!
 //! Up to 56 bytes travel in the lines, up to 4 KiB in short slots, and where members take turns on the cores

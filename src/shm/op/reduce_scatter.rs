@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reduction whose result is scattered: each member combines its part, directly from where the others have
 //! put theirs.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Prefix reduction: member i gets the combination of the members up to itself, or before itself.
 //!
 //! Up to 56 bytes travel in the lines, less than 1 KiB in short slots, and each member combines what it

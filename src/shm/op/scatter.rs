@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Scatter, with blocks of any lengths: the root writes its queue, and each member reads what is its.
 //!
 //! A block that fits its member's share of the line, or of the short slot, travels there. Of others the first

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Short operations: all that a member has for others fits its line, or one slot, and travels at once.
 //!
 //! Each member that has something waits until its room is free, writes there and publishes that. Then it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How many calls of this process have gone which way through shared memory, but for those in one step: these
 //! take so little time that to count them would show.
 

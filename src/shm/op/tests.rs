@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which copies out of the queues bypass the cache, among four members.
 
 use super::tree::{Rung, Tree};

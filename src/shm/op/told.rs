@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Lengths of blocks of which a member writes one for each of the others (why: src/shm/turn/lengths.rs).
 //! Where all are as long, or there is one only, its word says that; else there is a number for each.
 

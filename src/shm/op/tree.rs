@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Broadcast, reduction and barrier along a tree of groups of the members (such as those of a NUMA node
 //! each): what is between two groups crosses once, and whoever leads a group waits for few.
 //!

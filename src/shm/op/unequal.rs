@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Data of another length than the caller has for them: an error of the program, found out at the first step
 //! of their writer (src/shm/turn/lengths.rs), before anything is read. The reader goes the writer's way, as
 //! far as it can, and takes what it has room for: so both stay in step, and point-to-point messages would do

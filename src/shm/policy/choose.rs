@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The choice.
 
 use super::{Access, Cores, Facts, Mode, Operation, Way};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What an operation does inside a node: one table of ways, and one function that chooses among them.
 //!
 //! Pure: numbers in, a row out. This module imports nothing, and knows no memory, no team and no MPI. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Every combination of small facts, and the neighbourhood of every limit.
 
 use super::choose::{LOAN, NOTE, PASSED_ON};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How the pages of a pool come from the system, and go back.
 //!
 //! What readers must find zeroed is reserved before anybody touches it. So are queues in a folder, which may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Members that are not in the same operation as one another, as a program has given them lengths that
 //! differ: what one waits for will not come.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Addresses in a team's memory.
 
 use crate::shm::layout::{Control, StreamControl};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Lengths from which on a team reads members' memory, and up to which that is out of the question.
 
 use super::Team;

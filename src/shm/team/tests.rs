@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 use super::*;
 use crate::shm::heap::Heap;
 use crate::shm::op::block::Rooms;

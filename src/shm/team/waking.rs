@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Publishing with waking, and sleeping.
 
 use super::Team;

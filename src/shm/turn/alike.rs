@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where all members have what an operation needs of each: it lies alike, as a rule, so that who wants that
 //! of several asks once.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Data that other members cannot read where they lie: they ask the owner for them, and get them through its
 //! queue.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What is under way on a stream, for what is seldom called.
 
 use super::View;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Ends of operations in which members access each other's private memory: whoever lends its memory waits for
 //! the others, whatever goes wrong.
 

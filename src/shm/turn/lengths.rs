@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How long the data are, as their writer says: programs give different lengths for the same data by mistake.
 //!
 //! The word of a line [says](said) with every step how many bytes its writer has, if they fit a line; of more

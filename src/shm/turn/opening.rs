@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How the operations of a stream begin: who takes part first agrees with all others on the memory for it.
 
 use super::Turn;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Slots that go round the whole queue, where each member has a core
 //! ([`Config::rotates`](crate::shm::config::Config::rotates)).
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where a member's slots are, and when they are free.
 //!
 //! Where each member has a core for itself, the slots of operation n are in set n % w. Where they take turns

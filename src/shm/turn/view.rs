@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! An operation as one member sees it: its lines, and what there is to wait for. Where slots are, and when
 //! they are free, [`slots`](super::slots) says.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How a caller waits that has its thread for itself.
 
 use crate::endpoint::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A tiny wrong algorithm for each failure.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where the words of a lock lie. Each begins a cache line of its own, so that no two processes write one.
 //!
 //! | line | holds |

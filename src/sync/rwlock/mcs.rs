@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! N-MCS: a queue for each reader, in which it and the writer take turns.
 //!
 //! The queue of J. Mellor-Crummey and M. Scott (1991) has a word for its end, and its members' links. A queue

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Reader–writer locks in memory that processes share, for what is read by all and seldom written.
 //!
 //! | kind | a reader writes | the writer |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! N(mutex+signal): a mutex and a signal for each reader.
 //!
 //! A reader whose signal is up waits until it is down, then takes its mutex, which it holds inside. The

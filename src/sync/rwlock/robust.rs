@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A mutex that processes share, whose next owner is told that the last one died with it.
 //!
 //! It is the C library's (`PTHREAD_MUTEX_ROBUST`): the kernel walks the list of what a thread has locked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! 2N-mutex: a signalling and a main mutex for each reader.
 //!
 //! A reader takes its signalling mutex, then its main one, and gives the first back; inside it holds the main

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How one waits for a word: looks, then gives the core away, then sleeps; and now and then asks whether who
 //! is awaited lives.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What Slurm tells each task about its place: `SLURM_TOPOLOGY_ADDR`, say `s0.s4.node1`, from the top of the
 //! network to the node, and `SLURM_TOPOLOGY_ADDR_PATTERN`, `switch.switch.node`.
 //!

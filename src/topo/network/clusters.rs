@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Files that name clusters, good and bad.
 
 use super::tests::{good, names};

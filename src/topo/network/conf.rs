@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Slurm's `topology.conf` (`man 5 topology.conf`), with a tree of switches, blocks, or rings:
 //!
 //! ```text

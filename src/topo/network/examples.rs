@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Every example of Slurm's documentation: topology.conf(5), topology.yaml(5) and the topology guide, from
 //! 2.x to 26.11.
 

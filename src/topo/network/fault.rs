@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Places in a file, and what is wrong there.
 
 use super::NetworkError;

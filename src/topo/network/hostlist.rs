@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Slurm's host lists: `node[01-16,20],login` names seventeen nodes and one more.
 //!
 //! Names are made one at a time and handed over, so that a list costs no more memory than who takes its names

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The network: which switches every node hangs on, from a file of the site or from what Slurm tells each
 //! task.
 //!

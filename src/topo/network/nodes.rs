@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The nodes of a file while it is read, and the names that many switches have together.
 
 use std::fmt::Write;

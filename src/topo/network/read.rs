@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The bytes of a network file.
 
 use std::fs::OpenOptions;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Several clusters, each with a network file of its own or with a list of nodes:
 //!
 //! ```text

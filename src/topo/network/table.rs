@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A table with a line for each node:
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Slurm's `topology.yaml` (`man 5 topology.yaml`): a list of topologies, of which the first one with
 //! `cluster_default: true` counts, or the first one where none has it. The others need be YAML only.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Switches with other switches or nodes below them.
 //!
 //! A switch may stand below several others. Then, as in Slurm's addresses, all switches of one height above a

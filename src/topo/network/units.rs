@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Units without switches above them: Slurm's blocks, which sizes join to larger ones, rings and toruses.
 
 use std::rc::Rc;

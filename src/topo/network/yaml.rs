@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The events of a YAML file, one at a time: nothing is kept, so aliases have nothing to multiply, and they
 //! are refused.
 

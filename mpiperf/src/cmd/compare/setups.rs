@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! One setting, with variants that are set up anew several times.
 
 use super::{Args, variant};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What one job measures, and says in one line.
 
 use std::fs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What collectives cost an application: each between computations that turn the caches over, and ranks
 //! arrive at different moments.
 //!

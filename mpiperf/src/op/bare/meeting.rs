@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where the ranks meet: for each of them lines that carry their own number, and areas for contents that are
 //! longer.
 

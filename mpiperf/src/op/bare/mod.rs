@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Operations by nothing but flags and copies, and `MPI_Reduce_local` where there is something to combine,
 //! instead of an MPI library's: what they cost on this machine without messages, communicators or a choice
 //! between ways.

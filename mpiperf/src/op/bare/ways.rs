@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The ways, operation by operation.
 
 use std::ops::Range;

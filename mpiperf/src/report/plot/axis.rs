@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Axes with logarithmic positions and ticks at numbers that people read.
 
 use std::ops::Range;

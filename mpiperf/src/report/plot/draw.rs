@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Draws a picture on any of the drawing library's backends.
 
 use plotters::coord::Shift;

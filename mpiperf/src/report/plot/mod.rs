@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Pictures: times and ratios with confidence bands, as SVG or PNG.
 
 mod axis;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a picture shows, out of results: panels, curves, names. Pure.
 
 use crate::op::{Root, Setting};

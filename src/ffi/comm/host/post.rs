@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What waits for messages.
 
 use super::HostEndpoint;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What was posted and is not yet waited for.
 
 use super::HostEndpoint;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Who may have messages with whom, where ranks are in several clusters, and by which way.
 
 use super::HostEndpoint;

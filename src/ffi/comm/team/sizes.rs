@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How large what a team uses is.
 
 use crate::ffi::process::pool;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Short ways of operations that have no nonblocking one.
 
 use super::At;

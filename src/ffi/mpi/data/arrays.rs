@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Arrays among the arguments of a call: the user's, or copies of them; of ints, or of 64 bits.
 
 use crate::ffi::base::glue::{cr_big, cr_count, cr_displ, cr_wide};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Host memory that stands in for a device's.
 //!
 //! An accelerator copies beside the program only to and from memory whose pages are locked. To lock them

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A buffer's elements in host memory, segment by segment.
 
 use super::memory::Memory;

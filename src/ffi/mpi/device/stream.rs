@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Copies between host memory and a device's that go on while the caller does something else, where Open MPI
 //! has such ones.
 

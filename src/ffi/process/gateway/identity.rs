@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What a process shows a gateway: the key, and the name of its job.
 
 use crate::ffi::base::config::config;

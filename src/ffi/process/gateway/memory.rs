@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A user's buffer, or a temporary one, as the memory of a message.
 
 use crate::endpoint::{Span, Stream};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The socket to the gateway. Nothing here waits.
 
 use nix::errno::Errno;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where the processes of the job sit, once for each node: the [placement store](crate::store).
 //!
 //! The lowest rank of the job on a node writes the store, when a communicator of its own first needs to know

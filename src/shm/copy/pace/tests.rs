@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! When to write past the caches.
 
 use super::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Where blocks are that travel at once: short ones in rooms. Where members take turns on the cores, longer
 //! ones are in shares of the writer's set, after an address and their length; it tells which set with the
 //! step that it publishes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Short exchanges of all members' blocks: Allgather and Alltoall, also among neighbours.
 
 use super::Short;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Short reductions: everybody writes its operand, and combines those that it needs where they lie.
 
 use super::Short;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Short operations of one member with all others: Bcast, Gather, Scatter; and Barrier.
 
 use super::Short;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! How a suspended operation goes on.
 
 use super::rooted::Barrier;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! One of three or more members has another length than the others, on the side where it receives.
 
 use crate::endpoint::{self, Error, Result, Span};

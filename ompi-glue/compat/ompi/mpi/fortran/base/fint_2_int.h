@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stand-in for a header that Open MPI's own headers include but that packages do not install.
  * It lies behind every other folder of the search path (-idirafter): a real one wins.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stand-in for a header that Open MPI 5.0 includes but that packages do not install: mutexes and condition
  * variables of the threads/pthreads component, which are the POSIX ones. It lies behind every other folder of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stand-in for a header that Open MPI 5.0 includes but that packages do not install: thread-specific data of
  * the threads/pthreads component, which is the POSIX one. It lies behind every other folder of the search
