@@ -26,7 +26,7 @@ clippy      |  900 | quick         | cargo clippy --quiet --workspace --all-targ
 clippy-ompi |  600 |               | cargo clippy --quiet --lib --features ompi -- -D warnings | lints of the part that talks to Open MPI
 units       |  900 | quick         | cargo test --no-fail-fast | the component without MPI: simulator, shared memory, rules of style
 miri        |  900 | miri          | ci/test-miri.sh | undefined behaviour, with ranks as threads
-units-perf  |  900 | mpi           | cargo test -p mpiperf --no-fail-fast | mpiperf without mpiexec: statistics, files, pictures
+units-perf  |  900 | mpi           | cargo test -p mpiperf -p coll-rust-command --no-fail-fast | mpiperf and coll-rust without mpiexec: statistics, files, pictures, causes
 build &     |  900 | mpi           | scripts/build.sh | the component and mpiperf, for the Open MPI of mpicc
 gateway &   |  600 |               | cargo test -p coll-rust-gateway --no-fail-fast -- --test-threads=8 | the daemon between clusters
 install     |  600 | mpi root debs | ci/test-install.sh | the documented install in bare Debian 12 and 13 folders

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The command line.
+
+use crate::{doctor, probe};
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+
+/// Looks after coll/rust, a collective component of Open MPI
+#[derive(Debug, Parser)]
+#[command(name = "coll-rust", version, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run mpiexec to see whether its processes find and select the component; if not, say why and what mends
+    /// it
+    Doctor(doctor::Args),
+    /// What `doctor` starts in every process of its jobs
+    #[command(hide = true)]
+    Probe(probe::Args),
+    /// Print the completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man {
+        /// Of this subcommand
+        subcommand: Option<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}
