@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! All that is known of a set-up.
 
-use super::log::Selection;
+use crate::probe::choice::Choice;
 use crate::probe::facts::Facts;
 use crate::probe::info::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,8 +41,10 @@ pub struct Case {
     pub oversubscribed: bool,
     /// What the processes see.
     pub facts: Vec<Facts>,
-    /// What Open MPI said of its choice.
-    pub selection: Selection,
+    /// What the processes chose that could tell.
+    pub choices: Vec<Choice>,
+    /// The component's messages that mpiexec printed.
+    pub remarks: Vec<String>,
     /// How the job with MPI ended.
     pub ended: Ended,
     /// The last lines of its output.
@@ -60,6 +62,31 @@ impl Case {
         self.facts.iter().map(|f| f.host.as_str()).collect()
     }
 
+    /// Processes in which the component was enabled.
+    pub fn selected_by(&self) -> usize {
+        self.choices.iter().filter(|choice| choice.rust).count()
+    }
+
+    /// Processes in which it came to choosing.
+    pub fn asked(&self) -> usize {
+        self.choices.iter().filter(|choice| choice.chose).count()
+    }
+
+    /// The components that offered themselves, with their priorities: those of the first process.
+    pub fn offers(&self) -> BTreeMap<String, i64> {
+        self.choices.iter().find(|choice| choice.chose).map(|choice| choice.offers.clone()).unwrap_or_default()
+    }
+
+    /// All messages of the component.
+    pub fn all_remarks(&self) -> BTreeSet<String> {
+        self.choices.iter().flat_map(|choice| &choice.remarks).chain(&self.remarks).cloned().collect()
+    }
+
+    /// The MPI library that was used.
+    pub fn library(&self) -> Option<&str> {
+        self.choices.iter().map(|choice| choice.library.as_str()).find(|library| !library.is_empty())
+    }
+
     /// The parameter of the folders of components that counts most.
     pub fn path_parameter(&self) -> &'static str {
         let major: u32 = self.release().split('.').next().and_then(|n| n.parse().ok()).unwrap_or(4);
@@ -72,21 +99,21 @@ impl Case {
             facts.files.iter().rev().find(|s| s.name == name && s.value == value.value).map(|s| s.place.as_str());
         match value.file().or(in_files) {
             Some(place) => (place.to_owned(), drop_line(place)),
-            None => self.origin_of_variable(&format!("OMPI_MCA_{name}")),
+            None => self.origin_of_variable(&format!("OMPI_MCA_{name}"), &value.value),
         }
     }
 
     /// The same, of a variable in a process' environment.
-    pub fn origin_of_variable(&self, variable: &str) -> (String, String) {
+    pub fn origin_of_variable(&self, variable: &str, value: &str) -> (String, String) {
         let name = variable.strip_prefix("OMPI_MCA_").unwrap_or(variable);
         if self.own.arguments.iter().any(|word| word == name || word.starts_with(&format!("{variable}="))) {
             return (format!("{name} on mpiexec's command line"), format!("leave {name} out of mpiexec's arguments"));
         }
-        match self.own.environment.contains_key(variable) {
+        match self.own.environment.get(variable).is_some_and(|own| own == value) {
             true => (format!("environment variable {variable}"), format!("unset {variable}")),
             false => (
                 format!(
-                    "{variable} in the processes' environment (not in this shell: mpiexec, a wrapper or the node sets it)"
+                    "{variable} in the processes' environment (not so in this shell: mpiexec, a wrapper or the node sets it)"
                 ),
                 format!("env -u {variable} in front of the program"),
             ),

@@ -6,10 +6,9 @@ mod case;
 mod checks;
 mod finding;
 mod launch;
-mod log;
 mod report;
 
-use crate::probe::facts;
+use crate::probe::{choice, facts};
 use case::{Case, Own};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -88,7 +87,8 @@ fn examine(args: &Args, mut launcher: launch::Launcher) -> Result<Case, String> 
         ranks: args.ranks,
         oversubscribed: launcher.oversubscribed,
         facts,
-        selection: log::read(&second.output),
+        remarks: choice::remarks(&second.output),
+        choices: choice::read(&second.output),
         ended: second.ended,
         last_lines: launch::last_lines(&second.output, 6),
     })

@@ -22,9 +22,9 @@ pub fn json(case: &Case, findings: &[Finding], status: u8) -> String {
     };
     let value = json!({
         "schema": SCHEMA, "status": status, "mpiexec": case.own.mpiexec, "open_mpi": case.release(),
-        "mpi_library": case.selection.library, "selected": !case.selection.with_rust.is_empty(),
-        "selected_by": case.selection.with_rust.len(), "asked": case.selection.processes.len(),
-        "priorities": case.selection.offers, "remarks": case.selection.remarks,
+        "mpi_library": case.library(), "selected": case.selected_by() > 0,
+        "selected_by": case.selected_by(), "asked": case.asked(),
+        "priorities": case.offers(), "remarks": case.all_remarks(),
         "exit_code": match case.ended { Ended::Code(code) => Value::from(code), Ended::TooLate => Value::Null },
         "ranks": case.facts.iter().map(rank).collect::<Vec<_>>(), "findings": findings,
     });
@@ -47,7 +47,7 @@ pub fn text(case: &Case, findings: &[Finding]) -> String {
         if case.release().is_empty() { "of an unknown release" } else { case.release() },
     );
     text += &format!("  found     {}\n  selected  {}\n  node      {}\n", found(case), selected(case), node(case));
-    if let Some(library) = &case.selection.library {
+    if let Some(library) = case.library() {
         text += &format!("  asked     a job that calls MPI_Barrier of {library}\n");
     }
     for finding in findings {
@@ -97,14 +97,14 @@ fn found(case: &Case) -> String {
 }
 
 fn selected(case: &Case) -> String {
-    let selection = &case.selection;
-    let mut offers: Vec<(&String, &i64)> = selection.offers.iter().collect();
+    let told = case.offers();
+    let mut offers: Vec<(&String, &i64)> = told.iter().collect();
     offers.sort_by_key(|(_, priority)| -**priority);
     let offers: Vec<String> = offers.iter().map(|(name, priority)| format!("{name} {priority}")).collect();
     let order = if offers.is_empty() { String::new() } else { format!("; priorities: {}", offers.join(", ")) };
-    match selection.with_rust.len() {
+    match case.selected_by() {
         0 => format!("no{order}"),
-        n => format!("by {n} of {} processes{order}", selection.processes.len()),
+        n => format!("by {n} of {} processes{order}", case.asked()),
     }
 }
 

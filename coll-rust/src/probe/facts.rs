@@ -74,8 +74,6 @@ pub enum Reads {
 
 /// Starts the lines.
 const MARK: &str = "coll-rust-probe:";
-/// Starts the line that tells which MPI library was used.
-pub const LIBRARY: &str = "coll-rust-probe-mpi:";
 /// Bytes of JSON in a line.
 const PIECE: usize = 1500;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What one process of a job sees: `coll-rust probe`, which `coll-rust doctor` has mpiexec start.
 
+pub mod choice;
 pub mod component;
 pub mod facts;
 pub mod info;
@@ -12,7 +13,7 @@ use facts::{Facts, Room};
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Arguments of `probe`.
 #[derive(Debug, clap::Args)]
@@ -23,17 +24,20 @@ pub struct Args {
     /// The same in all processes of a job, and in no other job
     #[arg(long, default_value = "0")]
     pub token: String,
-    /// Call MPI, and say nothing
+    /// Call MPI in another process, and tell what Open MPI chose there
     #[arg(long)]
     pub mpi: bool,
+    /// Call MPI in this process
+    #[arg(long)]
+    pub mpi_alone: bool,
 }
 
 /// Runs in a process of a job.
 pub fn run(args: &Args) -> ExitCode {
-    if args.mpi {
+    if args.mpi_alone {
         return match mpi::collectives(&args.ompi_info) {
             Ok(library) => {
-                println!("{}{library}", facts::LIBRARY);
+                println!("{library}");
                 ExitCode::SUCCESS
             }
             Err(why) => {
@@ -42,9 +46,34 @@ pub fn run(args: &Args) -> ExitCode {
             }
         };
     }
+    if args.mpi {
+        return listen(args);
+    }
     let facts = look(args);
     facts::print(&facts);
     ExitCode::SUCCESS
+}
+
+/// Has another process call MPI in the place of this one, and reads what it says.
+fn listen(args: &Args) -> ExitCode {
+    let child = env::current_exe().and_then(|own| {
+        let mut command = Command::new(own);
+        command.args(["probe", "--mpi-alone", "--ompi-info"]).arg(&args.ompi_info);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    });
+    let output = match child.and_then(|child| child.wait_with_output()) {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("coll-rust probe: cannot start itself: {error}");
+            return ExitCode::from(3);
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    let mut told = choice::parse(&said);
+    told.library = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    print!("{}", choice::line(&told));
+    said.lines().filter(|line| !choice::is_chatter(line)).for_each(|line| eprintln!("{line}"));
+    ExitCode::from(output.status.code().map_or(128, |code| code as u8))
 }
 
 /// The number in the first of these variables that has one: they are those of the launchers of Open MPI, PMIx

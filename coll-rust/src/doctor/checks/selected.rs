@@ -29,13 +29,12 @@ fn origin(case: &Case) -> (String, String) {
 
 fn priority(case: &Case) -> Option<Finding> {
     let told = |f: &crate::probe::facts::Facts| f.info.priorities.get("rust").and_then(|v| v.value.parse::<i64>().ok());
-    let own = case.selection.offers.get("rust").copied().or_else(|| case.facts.iter().find_map(told))?;
+    let own = case.offers().get("rust").copied().or_else(|| case.facts.iter().find_map(told))?;
     let what = if own < 0 {
         format!("the component's priority is {own}: it declines")
     } else {
         let before: Vec<String> = case
-            .selection
-            .offers
+            .offers()
             .iter()
             .filter(|(name, priority)| **priority > own && !ABOVE.contains(&name.as_str()))
             .map(|(name, priority)| format!("{name} ({priority})"))
@@ -75,8 +74,10 @@ fn priority(case: &Case) -> Option<Finding> {
 
 /// How the job ended, where nothing else explains it.
 fn outcome(case: &Case) -> Option<Finding> {
-    let said =
-        if case.selection.remarks.is_empty() { case.last_lines.clone() } else { case.selection.remarks.join("\n") };
+    let said = match case.all_remarks() {
+        remarks if remarks.is_empty() => case.last_lines.clone(),
+        remarks => remarks.into_iter().collect::<Vec<_>>().join("\n"),
+    };
     let again =
         "run the job by hand: mpiexec --mca coll_base_verbose 10 --mca coll_rust_verbose 2 <program>".to_owned();
     let place = case.own.mpiexec.clone();
@@ -99,11 +100,11 @@ fn outcome(case: &Case) -> Option<Finding> {
             "coll-rust doctor -n 2".to_owned(),
         ));
     }
-    if case.selection.with_rust.len() < case.selection.processes.len() || case.selection.with_rust.is_empty() {
+    if case.selected_by() < case.asked().max(1) {
         let what = format!(
             "the component is loaded, and {} of {} processes select it. It said:\n{said}",
-            case.selection.with_rust.len(),
-            case.selection.processes.len()
+            case.selected_by(),
+            case.asked()
         );
         return Some(Finding::wrong(
             "not-selected",

@@ -37,7 +37,7 @@ fn settings(case: &Case, facts: &Facts) -> Vec<Set> {
         let Some(name) = params::from_environment(variable).filter(|name| ours(name)) else { continue };
         // Some launchers hand on what files say.
         if !facts.files.iter().any(|s| s.name == name && s.value == *value) {
-            found.push((name.to_owned(), value.clone(), case.origin_of_variable(variable)));
+            found.push((name.to_owned(), value.clone(), case.origin_of_variable(variable, value)));
         }
     }
     found

@@ -3,8 +3,8 @@
 
 use super::super::case::{Case, Ended};
 use super::super::finding::Finding;
-use super::super::log;
 use super::*;
+use crate::probe::choice;
 use crate::probe::component::File;
 use crate::probe::facts::{Facts, Reads, Room};
 use crate::probe::info::{self, Value};
@@ -35,7 +35,7 @@ fn healthy() -> Case {
     Case {
         ranks: 2,
         facts: vec![facts(0), facts(1)],
-        selection: log::read(LOG),
+        choices: vec![choice::parse(LOG); 2],
         ended: Ended::Code(0),
         ..Case::default()
     }
@@ -123,14 +123,15 @@ fn excluded_names_file_and_line() {
 
 #[test]
 fn a_low_priority_names_who_comes_first() {
-    let found = after(|case| case.selection = log::read(&LOG.replace("tuned, priority: 30", "tuned, priority: 60")));
+    let found =
+        after(|case| case.choices = vec![choice::parse(&LOG.replace("tuned, priority: 30", "tuned, priority: 60"))]);
     assert_eq!(found.id, "priority-too-low");
     assert!(found.what.contains("tuned (60)"), "{found:?}");
-    assert!(healthy().selection.offers.len() == 2 && after(negative).what.contains("-1: it declines"));
+    assert!(healthy().offers().len() == 2 && after(negative).what.contains("-1: it declines"));
 }
 
 fn negative(case: &mut Case) {
-    case.selection = log::Selection::default();
+    case.choices.clear();
     both(case, |f| {
         let value = Value { value: "-1".to_owned(), source: "environment".to_owned() };
         f.info.priorities.insert("rust".to_owned(), value);
@@ -141,7 +142,7 @@ fn negative(case: &mut Case) {
 fn components_above_by_design_are_no_finding() {
     let log = LOG.replace("tuned, priority: 30", "sync, priority: 50");
     let mut case = healthy();
-    case.selection = log::read(&log);
+    case.choices = vec![choice::parse(&log)];
     assert_eq!(all(&case), []);
 }
 
@@ -208,7 +209,7 @@ fn a_job_that_fails_for_no_known_reason_is_shown() {
     assert!(found.id == "job-failed" && found.what.contains("bus error"), "{found:?}");
     let found = after(|case| case.ended = Ended::TooLate);
     assert!(found.id == "job-failed" && found.what.contains("in time"), "{found:?}");
-    let found = after(|case| case.selection.with_rust.clear());
+    let found = after(|case| case.choices[1].rust = false);
     assert_eq!(found.id, "not-selected");
 }
 
