@@ -1,7 +1,7 @@
 # -*- shell-script -*-
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# For a build inside an Open MPI source tree, as ompi/mca/coll/rust; see docs/in-tree.md. The build against an
+# For a build inside an Open MPI source tree, as ompi/mca/coll/rust; see docs/guide/install.md. The build against an
 # installed Open MPI uses configure.ac instead.
 
 # Always a DSO, also where components are linked into the library by default (5.0): the Rust standard library stays

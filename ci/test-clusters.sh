@@ -230,7 +230,7 @@ for by in slot node; do
     counts
 done
 job "Through gateways, four operations" 2,1,1,2 node "${all[@]}" "$bin/matrix" --tiny --no-reference --max-count 3000
-# The datatype that goes wrong there is in docs/clusters.md.
+# The datatype that goes wrong there is in docs/guide/clusters.md.
 job "Through gateways, blocks" 2,1,1,2 slot "${all[@]}" "$bin/vector" --tiny --no-reference --below scan,exscan
 job "Through gateways, neighbours" 2,2,1,1 node "${all[@]}" "$bin/neighbor" --tiny --clusters
 

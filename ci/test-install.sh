@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The install path of docs/in-tree.md in bare folders of Debian 12 (Open MPI 4.1) and Debian 13 (5.0), with
-# the packages that the page names and no others: from autoreconf to `mpiexec -n 2 ./program` with nothing
-# exported, by make install and by make install-user; uninstalling leaves nothing. Each folder is made once
-# (about two minutes, 1 GB) and stays; what a test changes in it is gone afterwards.
+# The install path of docs/guide/install.md in bare folders of Debian 12 (Open MPI 4.1) and Debian 13 (5.0),
+# with the packages that the page names and no others: from autoreconf to `mpiexec -n 2 ./program` with
+# nothing exported, by make install and by make install-user; uninstalling leaves nothing. Each folder is
+# made once (about two minutes, 1 GB) and stays; what a test changes in it is gone afterwards.
 #
 #   ci/test-install.sh            with the Rust half that is built already (or is built by this machine's
 #                                 cargo); exit code 77 where the
@@ -145,8 +145,8 @@ while [ $# -gt 0 ]; do
     shift
 done
 # As the page has them.
-packages=$(sed -n 's/^    apt-get install \(.*openmpi.*\)/\1/p' docs/in-tree.md | head -n 1)
-[ -n "$packages" ] || { echo "test-install: docs/in-tree.md names no packages" >&2; exit 1; }
+packages=$(sed -n 's/^    apt-get install \(.*openmpi.*\)/\1/p' docs/guide/install.md | head -n 1)
+[ -n "$packages" ] || { echo "test-install: docs/guide/install.md names no packages" >&2; exit 1; }
 if [ $clean = 1 ]; then
     for suite in "${suites[@]}"; do in_root "$suite" clean; done
     exit

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Every operation x algorithm x mode x number of processes x datatype x root x in place, in real jobs, each
 # result compared with what it must be and with that of a communicator without the component. The algorithms
-# are those that docs/parameters.md lists, which the component makes: one that is added is tested without
-# being named here. The counters must say that the component served every operation in every mode, by
+# are those that docs/reference/parameters.md lists, which the component makes: one that is added is tested
+# without being named here. The counters must say that the component served every operation in every mode, by
 # messages. Then the same with every way of the shared memory of a node.
 #
 #   ci/test-matrix.sh [--quick]   under two minutes: 3 processes, and 8 on a synthetic machine; a sample of
@@ -23,7 +23,7 @@ options="--quick --full --only --list --dso" programs="matrix vector neighbor"
 
 # ---------------------------------------------------------------- what there is
 
-help=$(sed -nE 's/^\| `coll_rust_([a-z_]*)_algorithm` \| [^|]* \| [^|]* \| (.*) \|$/\1 \2/p' docs/parameters.md)
+help=$(sed -nE 's/^\| `coll_rust_([a-z_]*)_algorithm` \| [^|]* \| [^|]* \| (.*) \|$/\1 \2/p' docs/reference/parameters.md)
 operations=$(cut -d' ' -f1 <<<"$help")
 four=bcast,reduce,allreduce,barrier
 edges=$(grep '^neighbor_' <<<"$operations" | paste -sd,)
@@ -115,8 +115,8 @@ settings_inside() {
 }
 
 # Whether some call of an operation among np processes goes a way in these jobs. Two have a core each; the
-# others give theirs away (a Reduce is split among three with a core each: tests/shm does that). docs/ways.md
-# says what ways need; some need longer data than a quick run has.
+# others give theirs away (a Reduce is split among three with a core each: tests/shm does that).
+# docs/reference/ways.md says what ways need; some need longer data than a quick run has.
 possible() {
     local operation=$1 way=$2 np=$3 machine=$4
     case $way:$operation in

@@ -178,8 +178,9 @@ if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<whole;
     done
 fi
 
-# Short calls are a part of their doors, and keep the operation in registers (docs/findings.md, "Operations in
-# registers"): doors hardly copy from the stack by vectors. (Those that did had 10 to 52 such loads.)
+# Short calls are a part of their doors, and keep the operation in registers (docs/design/findings.md,
+# "Operations in registers"): doors hardly copy from the stack by vectors. (Those that did had 10 to 52 such
+# loads.)
 if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<registers; then
     for name in barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv; do
         code=$(objdump -d --no-show-raw-insn --disassemble="cr_block_$name" "$dso/mca_coll_rust.so")
@@ -206,7 +207,7 @@ before=$number
 job real 3 - "$(printf '%s_algorithm=fallback ' ${edges//,/ })" 300 neighbor --tiny --below
 met "$before" 3 $edges passed
 
-# Ranks that give different lengths for the same data (docs/lengths.md says what is covered).
+# Ranks that give different lengths for the same data (docs/design/lengths.md says what is covered).
 compared=bcast,${blocks},reduce,allreduce,${edges}
 if [ $stock = 0 ]; then
     for np in 2 3; do

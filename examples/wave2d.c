@@ -12,7 +12,7 @@
  *   --mode MODE        blocking, nonblocking, or both (default), which compares their grids
  *
  * All messages are collectives' own: so it runs over clusters that reach each other by gateways only
- * (docs/clusters.md).
+ * (docs/guide/clusters.md).
  */
 #include <math.h>
 #include <mpi.h>

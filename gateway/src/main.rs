@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The program; see docs/gateways.md.
+//! The program; see docs/guide/gateways.md.
 
 use clap::Parser;
 use coll_rust_gateway::config::{Config, Log};

@@ -96,7 +96,7 @@ macro_rules! within_nodes {
     ($details:expr) => {
         concat!(
             $details,
-            "Within a node, data go through shared memory where there is some: shm:WAY says how (docs/ways.md), and \
+            "Within a node, data go through shared memory where there is some: shm:WAY says how (docs/reference/ways.md), and \
              only node:ALGORITHM makes them messages there, too."
         )
     };
@@ -319,7 +319,7 @@ pub const TABLE: &[Param] = &[
         kind: Kind::Text,
         default: "auto",
         help: "Which switches the nodes hang on: as Slurm tells each task (auto), unknown (none), or as a file says.",
-        details: "A table, or Slurm's topology.conf or topology.yaml (docs/network.md). It may name several clusters (docs/clusters.md).",
+        details: "A table, or Slurm's topology.conf or topology.yaml (docs/reference/network.md). It may name several clusters (docs/guide/clusters.md).",
         level: 2,
         accepted: || "auto, none, or the path of a readable file".to_owned(),
         set: |c, t| {
@@ -332,7 +332,7 @@ pub const TABLE: &[Param] = &[
         was: &[],
         kind: Kind::Text,
         default: "none",
-        help: "Where the gateways of the clusters are that the network file names (docs/clusters.md).",
+        help: "Where the gateways of the clusters are that the network file names (docs/guide/clusters.md).",
         details: "Messages of collectives between clusters then go through the gateway of one's own cluster, and not \
                   point-to-point.",
         level: 2,

@@ -178,7 +178,7 @@ fn reports() {
 /// The page in docs/ is the one made from the table; `UPDATE_DOCS=1 cargo test` writes it.
 #[test]
 fn the_documentation_is_up_to_date() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/parameters.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/parameters.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, documentation()).unwrap();
     }

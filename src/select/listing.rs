@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The table of algorithms as the README shows it.
+//! The table of algorithms as docs/reference/algorithms.md shows it.
 
 use super::table::{Family, for_each_family};
 use super::{Operation, Row};
@@ -37,12 +37,12 @@ fn algorithm(row: &Row) -> String {
 mod tests {
     use super::*;
 
-    /// The README's table is the one made from the code; `UPDATE_DOCS=1 cargo test` writes it.
+    /// The page's table is the one made from the code; `UPDATE_DOCS=1 cargo test` writes it.
     #[test]
     fn the_readme_is_up_to_date() {
         const START: &str = "<!-- made from src/select/table.rs -->\n";
         const END: &str = "<!-- end of what is made -->\n";
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/algorithms.md");
         let text = std::fs::read_to_string(path).unwrap();
         let (before, rest) = text.split_once(START).unwrap();
         let (there, after) = rest.split_once(END).unwrap();

@@ -3,7 +3,7 @@
 //! given.
 //!
 //! Everything else is made from it: the values of the parameters `coll_rust_<operation>_algorithm` and their
-//! help, the choice where a requirement is not met, the table in the README, and the list of what the tests
+//! help, the choice where a requirement is not met, the table of the docs, and the list of what the tests
 //! under `mpiexec` run. A new algorithm is a row here, and an arm where its family is run (the compiler tells
 //! where).
 

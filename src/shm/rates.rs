@@ -46,8 +46,8 @@ const LONG_OF_ALL: usize = 256 << 10;
 const LONG: usize = 128 << 10;
 /// Of two members with cores of their own, whose slots [rotate](Config::rotates), a blocking alltoall has
 /// blocks of so many bytes and more in the queues again, where reading is a system call each time. On a Zen 4
-/// 1 to 16 MiB took 0.76 to 1.00 of coll/tuned's time so, and read 0.88 to 1.04 (docs/findings.md, "Exchanges
-/// of long blocks").
+/// 1 to 16 MiB took 0.76 to 1.00 of coll/tuned's time so, and read 0.88 to 1.04
+/// (docs/design/findings.md, "Exchanges of long blocks").
 const QUEUED_AGAIN: usize = 1 << 20;
 /// Bytes of a cache line.
 const LINE: usize = 64;

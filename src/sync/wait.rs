@@ -86,7 +86,7 @@ pub enum Pause {
 
 /// Vain polls of an `auto` wait that yield before one sleeps. Whoever has lent its memory waits for as long
 /// as others copy, and to be woken takes longer than to come back from a yield: with 100, a Scatter of 1 MiB
-/// of four processes on two cores took 10 % longer (docs/findings.md, "Two states in one job").
+/// of four processes on two cores took 10 % longer (docs/design/findings.md, "Two states in one job").
 const YIELDS: u32 = 1000;
 /// Vain polls of a `block` wait that do nothing before one sleeps.
 const LOOKS: u32 = 2;

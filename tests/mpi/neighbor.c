@@ -11,7 +11,7 @@
  *   --quick            a sample (default)
  *   --tiny             a smaller one
  *   --clusters         for ranks that do not reach each other by point-to-point: without the second call, and
- *                      without what docs/clusters.md says of Open MPI
+ *                      without what docs/guide/clusters.md says of Open MPI
  *   --full             every datatype at every size
  *   --seed N           another sample, other graphs and other data
  *   --ops LIST         names in small letters

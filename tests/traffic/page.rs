@@ -76,19 +76,19 @@ fn page(small: &str, large: &str) -> String {
 
 #[test]
 fn the_page_is_true() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/traffic.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/traffic.md");
     let small = table(&SMALL);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, page(&small, &table(&LARGE))).unwrap();
     }
     let text = std::fs::read_to_string(&path).unwrap();
     let again = "UPDATE_DOCS=1 cargo test --release --test traffic";
-    assert!(text.ends_with(&small), "docs/traffic.md is not what the algorithms do: {again}");
+    assert!(text.ends_with(&small), "docs/reference/traffic.md is not what the algorithms do: {again}");
     let found = Found::new(&LARGE, "auto");
     for &(operation, algorithm, _) in ROWS.iter().filter(|row| row.2 == "auto") {
         let row = (operation, algorithm);
         let line = line(row, &counted(&LARGE, &found, row));
-        assert!(text.lines().any(|l| l == line), "docs/traffic.md lacks: {line}: {again}");
+        assert!(text.lines().any(|l| l == line), "docs/reference/traffic.md lacks: {line}: {again}");
     }
 }
 

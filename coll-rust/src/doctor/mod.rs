@@ -34,7 +34,7 @@ pub struct Args {
     /// The folder that should have mca_coll_rust.so, where Open MPI does not find it
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
-    /// Print one JSON object (docs/doctor.md) instead of text
+    /// Print one JSON object (docs/guide/doctor.md) instead of text
     #[arg(long)]
     pub json: bool,
     /// Seconds that each of the two jobs may take

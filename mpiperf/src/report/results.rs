@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What one run of the program found. The fields are documented for readers in `docs/mpiperf-files.md`.
+//! What one run of the program found. The fields are documented in `docs/reference/mpiperf-files.md`.
 
 use std::path::Path;
 

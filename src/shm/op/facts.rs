@@ -337,7 +337,7 @@ mod tests {
         | way | what happens | needs | parameters | gain | operations |\n|---|---|---|---|---|---|\n";
 
     const CHOSEN: &str = "\nGains are times relative to Open MPI's coll/tuned, unless they say otherwise; where they \
-        come from, [measurements.md](measurements.md) and [findings.md](findings.md) say.\n\n\
+        come from, [measurements.md](../design/measurements.md) and [findings.md](../design/findings.md) say.\n\n\
         ## What is chosen\n\n\
         With built-in sizes, where no times are known, and with memory that others can read and write. Where \
         members have a core each, it follows from times from how many bytes on reading pays \
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn the_page_of_ways_is_up_to_date() {
         assert_eq!((line_share(2), SHORT), (LINE, 4096), "as the table's text says");
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/ways.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/ways.md");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(path, documentation()).unwrap();
         }

@@ -7,7 +7,7 @@
 //! * [`table`]: the ways. Each has a name, what it needs, a sentence, and its gain where that was measured.
 //! * [`choose`](choose::choose): total; the [`Rule`] that it answers with says why.
 //!
-//! `docs/ways.md` is made from both, and a test keeps it so.
+//! `docs/reference/ways.md` is made from both, and a test keeps it so.
 //!
 //! Words: a *way* is how the bytes of an operation get from their writer to their readers. The *flag* is the
 //! word by which a writer publishes; its cache line has room for a few bytes. An *eager slot* holds a short

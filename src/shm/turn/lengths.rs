@@ -4,7 +4,7 @@
 //! The word of a line [says](said) with every step how many bytes its writer has, if they fit a line; of more
 //! the line itself holds the [length](LENGTH_AT), and how they [travel](Travel). A reader compares that with
 //! its own length when it has found the first step of another member, before it reads anything else: so it
-//! never reads what was not written for the operation. What it does then, docs/lengths.md says.
+//! never reads what was not written for the operation. What it does then, docs/design/lengths.md says.
 
 use super::{Turn, View};
 use crate::shm::layout::{LENGTH_AT, LINE, LONG, TABLE, UNSAID, line_word, reached, said, what_says};
