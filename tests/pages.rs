@@ -142,6 +142,48 @@ fn the_book_has_every_page() {
     assert!(lacking.is_empty(), "each page of docs/ must stand in docs/SUMMARY.md, and nothing else: {lacking:?}");
 }
 
+/// The words of a text that begin so, as long as `part` says that a character belongs to them.
+fn words(text: &str, start: &str, part: fn(char) -> bool) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (at, _) in text.match_indices(start) {
+        let before = text[..at].chars().next_back();
+        if !before.is_some_and(|c| part(c) || c == '/') {
+            let word: String = text[at..].chars().take_while(|c| part(*c)).collect();
+            found.insert(word.trim_end_matches(['.', '/']).to_owned());
+        }
+    }
+    found
+}
+
+/// Scripts, files and parameters that the README and the guide name, in commands too, exist.
+#[test]
+fn what_the_guide_names_exists() {
+    let known = fs::read_to_string(top().join("docs/reference/parameters.md")).unwrap();
+    let mut lacking = Vec::new();
+    let mut named = 0;
+    for page in pages().into_iter().filter(|page| !page.starts_with("docs/") || page.starts_with("docs/guide/")) {
+        let text = fs::read_to_string(top().join(&page)).unwrap();
+        for start in ["scripts/", "ci/", "bench/", "tests/", "mca-params/", "examples/"] {
+            for path in words(&text, start, |c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
+                named += 1;
+                if !top().join(&path).exists() {
+                    lacking.push(format!("{page}: {path}"));
+                }
+            }
+        }
+        for name in words(&text, "coll_rust_", |c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit()) {
+            named += 1;
+            // A name with a part to be filled in ends there: coll_rust_<operation>_algorithm.
+            // coll_rust_version is what ompi_info shows, and no parameter to set.
+            if name != "coll_rust_version" && !name.ends_with('_') && !known.contains(&format!("`{name}`")) {
+                lacking.push(format!("{page}: {name}"));
+            }
+        }
+    }
+    assert!(named > 50, "{named}");
+    assert!(lacking.is_empty(), "named, but not there: {lacking:?}");
+}
+
 /// The sentences of a page. Cells of a table, and points of a list, are sentences by themselves.
 fn sentences(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
