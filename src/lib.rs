@@ -73,6 +73,8 @@ pub mod hier;
 #[cfg(not(loom))]
 pub mod params;
 pub mod pattern;
+#[cfg(all(feature = "clock", not(loom)))]
+pub mod predict;
 #[cfg(not(loom))]
 pub mod relay;
 #[cfg(not(loom))]

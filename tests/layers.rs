@@ -16,7 +16,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("relay", &[]),
     ("report", &[]),
     ("params", &["endpoint", "select", "sync", "topo"]),
-    ("sim", &["endpoint"]),
+    ("predict", &["endpoint", "hier", "shm", "sim", "sync", "topo"]),
+    ("sim", &["endpoint", "sync"]),
     ("store", &["endpoint", "sync", "topo"]),
     ("sync", &[]),
     ("version", &[]),
@@ -31,7 +32,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Where `unsafe` is allowed.
-const UNSAFE: &[&str] = &["ffi", "sim", "endpoint", "shm", "sync"];
+const UNSAFE: &[&str] = &["ffi", "predict", "sim", "endpoint", "shm", "sync"];
 
 fn sources(path: &Path, found: &mut Vec<PathBuf>) {
     if path.is_dir() {

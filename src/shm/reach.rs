@@ -7,7 +7,7 @@ use crate::shm::memory::Member;
 use crate::shm::team::{LOOKS_FOR_A_TURN, Stream, Team};
 use crate::sync::cache;
 use crate::sync::clock::{COUNTED, Vain};
-use crate::sync::shared::{Ordering, SharedU64};
+use crate::sync::shared::{Ordering, SharedU64, awaits};
 use crate::sync::wait::Patience;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -190,7 +190,10 @@ impl<'t> Reach<'t> {
         match trouble {
             // The member may have published before it failed.
             Some(error) => Poll::Ready(self.look().ok_or(error)),
-            None => Poll::Pending,
+            None => {
+                awaits(self.word);
+                Poll::Pending
+            }
         }
     }
 }

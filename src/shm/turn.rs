@@ -19,6 +19,7 @@ pub mod asking;
 mod current;
 mod ending;
 mod lengths;
+mod near;
 mod opening;
 pub(super) mod rotation;
 mod slots;

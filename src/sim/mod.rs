@@ -17,9 +17,12 @@
 //! * `stream`: [`SimStream`], a user's data as a packed stream
 //! * `blocks`: [`SimBlocks`], a user's data as a block per member
 //! * `count`: [`count()`], for jobs too large to simulate
+//! * [`clock`](crate::sim::clock): a clock for the processes of a node, by a model of their caches (feature `clock`)
 //! * `conformance`: what any endpoint has to do, simulated or real
 
 mod blocks;
+#[cfg(all(feature = "clock", not(loom)))]
+pub mod clock;
 mod config;
 pub mod conformance;
 mod count;

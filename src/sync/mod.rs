@@ -15,4 +15,6 @@ pub mod pages;
 pub mod rwlock;
 pub mod segment;
 pub mod shared;
+#[cfg(all(feature = "clock", not(loom)))]
+pub mod timed;
 pub mod wait;

@@ -50,7 +50,7 @@ pub async fn perform<'t>(
             if call.kind == Kind::Allreduce {
                 // It is open: this is the second operation of as many bytes.
                 let turn = team.open(slot, 0, bytes > crate::shm::layout::LINE).await?.ok_or(Error::Peer)?;
-                tree::bcast(turn, tree, &result.bytes()).await?;
+                tree::bcast_result(turn, tree, &result.bytes()).await?;
             }
         }
         _ => return Ok(Some(turn)),

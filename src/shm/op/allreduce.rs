@@ -46,7 +46,7 @@ pub(super) async fn long(turn: Turn<'_>, op: &dyn Combine, input: Span, output: 
 
 /// Member 0 combines everything. Where members take turns on the cores, shared work is done no sooner, and
 /// needs more turns.
-fn through_one(turn: &Turn<'_>, pieces: Pieces) -> Plan {
+fn through_one(turn: &Turn<'_>, pieces: Pieces) -> Plan<'static> {
     let plan = Plan::new(Cut::Whole(pieces));
     if turn.me() == 0 {
         let combines = Some((smallvec![(0..turn.size()).collect()], To::Both));

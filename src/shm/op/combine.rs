@@ -103,7 +103,7 @@ pub(super) unsafe fn fold<C: Combine>(
     operand: impl Fn(usize) -> *const u8,
     out: *mut u8,
 ) {
-    if cfg!(loom) {
+    if cfg!(any(loom, feature = "clock")) {
         (0..members).for_each(|member| will_read(operand(member), count * op.size()));
     }
     will_write(out, count * op.size());

@@ -12,6 +12,7 @@ use crate::endpoint::{Error, Result, Span};
 use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
 use crate::shm::memory::Member;
+use crate::shm::op::tree::Near;
 use crate::shm::turn::Turn;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
@@ -83,7 +84,7 @@ pub(super) enum To {
 pub(super) type Members = SmallVec<[Member; 8]>;
 
 /// What a member does with each piece.
-pub(super) struct Plan {
+pub(super) struct Plan<'p> {
     pub cut: Cut,
     /// It writes its operand, so many pieces ahead of what it combines.
     pub writes: Option<u32>,
@@ -95,16 +96,26 @@ pub(super) struct Plan {
     pub lag: u32,
     /// Who reads its slots.
     pub readers: Members,
+    /// It goes along a tree in which the member has these neighbours.
+    pub near: Option<&'p Near>,
 }
 
-impl Plan {
+impl Plan<'_> {
     /// Nothing yet.
-    pub fn new(cut: Cut) -> Plan {
-        Plan { cut, writes: None, combines: None, collects: Members::new(), lag: 0, readers: Members::new() }
+    pub fn new(cut: Cut) -> Self {
+        Plan {
+            cut,
+            writes: None,
+            combines: None,
+            collects: Members::new(),
+            lag: 0,
+            readers: Members::new(),
+            near: None,
+        }
     }
 
     /// All write their operands, and combine those of all in their outputs.
-    pub fn by_all(turn: &Turn<'_>, cut: Cut) -> Plan {
+    pub fn by_all(turn: &Turn<'_>, cut: Cut) -> Self {
         // With more than one slot, the next piece is on its way to the others while this one is combined.
         let ahead = u32::from(turn.depth() > 1);
         let combines = Some((smallvec![(0..turn.size()).collect()], To::Output));
@@ -113,7 +124,7 @@ impl Plan {
 
     /// All members combine a part of each piece, which `root` collects, or all do. So every byte crosses
     /// between caches twice, however many members there are.
-    pub fn shared(turn: &Turn<'_>, root: Option<Member>, pieces: Pieces) -> Plan {
+    pub fn shared(turn: &Turn<'_>, root: Option<Member>, pieces: Pieces) -> Self {
         let (me, members) = (turn.me(), turn.size());
         let receives = root.is_none_or(|root| root == me);
         let to = if receives { To::Both } else { To::Slot };
@@ -135,7 +146,7 @@ struct Part {
 /// An operation.
 struct Run<'r, 't> {
     turn: &'r Turn<'t>,
-    plan: &'r Plan,
+    plan: &'r Plan<'r>,
     op: &'r dyn Combine,
     input: Span,
     output: Span,
@@ -147,7 +158,7 @@ struct Run<'r, 't> {
 
 /// Does the caller's part: combines `input` of all members in `output` of those whose plan says so, which may
 /// be their input; of [scattered](Cut::Scattered) results it may begin there.
-pub(super) async fn run(turn: Turn<'_>, plan: Plan, op: &dyn Combine, input: Span, output: Span) -> Result<()> {
+pub(super) async fn run(turn: Turn<'_>, plan: Plan<'_>, op: &dyn Combine, input: Span, output: Span) -> Result<()> {
     let turn = turn.saying(input.len() * op.size());
     let (aside, elsewhere) = (Vec::new(), Vec::new());
     let mut run = Run { turn: &turn, plan: &plan, op, input, output, aside, elsewhere };
@@ -257,7 +268,14 @@ impl Run<'_, '_> {
     async fn free(&self, step: u32) -> Result<()> {
         let Run { turn, plan, .. } = self;
         let free = match (step.checked_sub(turn.depth()), &plan.cut) {
-            (None, Cut::Room(count)) => turn.room_free(count * self.op.size()).await,
+            (None, _) if step > 0 => Ok(()),
+            (None, cut) => {
+                let bytes = if let Cut::Room(count) = cut { count * self.op.size() } else { usize::MAX };
+                match plan.near {
+                    Some(near) => turn.room_free_near(bytes, near).await,
+                    None => turn.room_free(bytes).await,
+                }
+            }
             (Some(before), _) if plan.readers.len() + 1 < turn.size() => {
                 for &reader in &plan.readers {
                     turn.read(reader, before + 1).await?;

@@ -45,7 +45,7 @@ pub(super) async fn long(turn: Turn<'_>, root: Member, op: &dyn Combine, input: 
 }
 
 /// The root combines everything.
-fn to_root(turn: &Turn<'_>, root: Member, cut: Cut) -> Plan {
+fn to_root(turn: &Turn<'_>, root: Member, cut: Cut) -> Plan<'static> {
     match turn.me() == root {
         true => Plan { combines: Some((smallvec![(0..turn.size()).collect()], To::Output)), ..Plan::new(cut) },
         false => Plan { writes: Some(0), readers: smallvec![root], ..Plan::new(cut) },
@@ -59,7 +59,7 @@ fn to_root(turn: &Turn<'_>, root: Member, cut: Cut) -> Plan {
 /// The expression is the same as if the root combined everything: x₀ ⊕ (x₁ ⊕ (… ⊕ s)), s being what the relay
 /// makes of the upper half. Nor is more copied, since the relay would have to copy its operand in any case.
 /// But two cores work at a time, the relay piece by piece ahead of the root.
-fn relayed(turn: &Turn<'_>, root: Member, cut: Cut) -> Plan {
+fn relayed(turn: &Turn<'_>, root: Member, cut: Cut) -> Plan<'static> {
     let (me, members, half) = (turn.me(), turn.size(), turn.size() / 2);
     let relay = if root == half { half + 1 } else { half };
     let readers = smallvec![if me >= half && me != relay { relay } else { root }];

@@ -16,6 +16,7 @@ use crate::shm::policy::{Facts, Operation, Way};
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A group that the caller is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +35,32 @@ pub struct Rung {
 pub struct Tree {
     root: Member,
     rungs: Vec<Rung>,
+    near: Near,
+}
+
+/// The neighbours of one member in a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Near {
+    /// Its parent, if it has one, and its children.
+    pub members: Vec<Member>,
+    /// A number that tells them from others.
+    pub mark: u64,
+}
+
+impl Near {
+    fn new(members: Vec<Member>) -> Near {
+        let mut hasher = DefaultHasher::new();
+        members.hash(&mut hasher);
+        Near { members, mark: hasher.finish() | 1 }
+    }
 }
 
 impl Tree {
     /// `root`: who leads all groups that it is in; the same for all members.
     pub fn new(root: Member, rungs: Vec<Rung>) -> Tree {
-        Tree { root, rungs }
+        let mut tree = Tree { root, rungs, near: Near::default() };
+        tree.near = Near::new(tree.parent().into_iter().chain(tree.children()).collect());
+        tree
     }
 
     /// Who leads all groups that it is in.
@@ -92,13 +113,15 @@ fn goes_along(team: &Team, operation: Operation, bytes: usize, zero_copy: usize,
 #[derive(Clone, Copy)]
 struct Places<'p, 't> {
     turn: &'p Turn<'t>,
+    near: &'p Near,
     bytes: usize,
     short: bool,
 }
 
 impl<'p, 't> Places<'p, 't> {
-    fn new(turn: &'p Turn<'t>, bytes: usize) -> Places<'p, 't> {
-        Places { turn, bytes, short: is_within(turn.team().config().whole, bytes, usize::MAX) }
+    fn new(turn: &'p Turn<'t>, tree: &'p Tree, bytes: usize) -> Places<'p, 't> {
+        turn.goes_near(&tree.near);
+        Places { turn, near: &tree.near, bytes, short: is_within(turn.team().config().whole, bytes, usize::MAX) }
     }
 
     fn at(&self, member: Member, step: u32) -> *mut u8 {
@@ -107,16 +130,27 @@ impl<'p, 't> Places<'p, 't> {
 
     /// Waits until the caller's are free, for the first step.
     async fn free(&self) -> Result<()> {
-        if self.short { self.turn.room_free(self.bytes).await } else { self.turn.set_free().await }
+        let bytes = if self.short { self.bytes } else { usize::MAX };
+        self.turn.room_free_near(bytes, self.near).await
     }
 }
 
 /// Broadcasts `data` of the tree's root.
 pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) -> Result<()> {
+    send_down(turn, tree, data, false).await
+}
+
+/// The same of the result that a [reduction](reduce) along the tree has just left at its root: whoever has
+/// that knows that all members have begun the reduction.
+pub async fn bcast_result<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, result: &S) -> Result<()> {
+    send_down(turn, tree, result, true).await
+}
+
+async fn send_down<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S, met: bool) -> Result<()> {
     tally::count(Operation::Bcast, Way::Tree);
     let (me, len, leads) = (turn.me(), data.len(), tree.leads());
     let turn = turn.saying(len);
-    let places = Places::new(&turn, len);
+    let places = Places::new(&turn, tree, len);
     let piece = if places.short { len } else { turn.fragment() };
     let steps = if places.short { 1 } else { turn.steps(len.div_ceil(piece))? };
     let bypass = turn.bypasses(turn.size() - 1, len);
@@ -133,12 +167,18 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
         let at = step as usize * piece;
         let part = piece.min(len - at);
         let Some(parent) = tree.parent() else {
+            if met {
+                turn.met_before();
+            }
             // SAFETY: the place is free, and holds a piece.
             unsafe { copy::pack(data, at, part, places.at(me, step)) }?;
             turn.publish(step + 1);
             continue;
         };
         wrote_alike(&turn, parent, step + 1, len).await?;
+        if met && step == 0 {
+            turn.met_before();
+        }
         let from = places.at(parent, step);
         if leads {
             let to = places.at(me, step);
@@ -164,11 +204,12 @@ pub async fn bcast<S: Stream + ?Sized>(turn: Turn<'_>, tree: &Tree, data: &S) ->
 pub async fn reduce(turn: Turn<'_>, tree: &Tree, op: &dyn Combine, input: Span, output: Span) -> Result<()> {
     tally::count(Operation::Reduce, Way::Tree);
     let count = input.len();
-    let mut plan = Plan::new(match Places::new(&turn, count * op.size()).short {
+    let mut plan = Plan::new(match Places::new(&turn, tree, count * op.size()).short {
         true => Cut::Room(count),
         false => Cut::Whole(Pieces::new(&turn, op, count)?),
     });
     plan.readers = tree.parent().into_iter().collect();
+    plan.near = Some(&tree.near);
     let groups = tree.led().iter().map(|rung| rung.members.iter().copied().collect()).collect();
     match tree.leads() {
         true => plan.combines = Some((groups, if tree.parent().is_some() { To::Slot } else { To::Output })),
@@ -184,6 +225,7 @@ pub async fn barrier(turn: Turn<'_>, tree: &Tree) -> Result<()> {
     if let Some(parent) = tree.parent() {
         turn.wrote(parent, 2).await?;
     }
+    turn.met();
     if tree.leads() {
         turn.publish(2);
     }
@@ -203,8 +245,9 @@ pub async fn release(turn: Turn<'_>, tree: &Tree) -> Result<()> {
     if let Some(parent) = tree.parent() {
         turn.wrote(parent, 1).await?;
     }
+    turn.goes_near(&tree.near);
     if tree.leads() {
-        turn.line_free().await?;
+        turn.room_free_near(0, &tree.near).await?;
         turn.publish(1);
     }
     turn.finish();
@@ -212,7 +255,8 @@ pub async fn release(turn: Turn<'_>, tree: &Tree) -> Result<()> {
 }
 
 async fn come(turn: &Turn<'_>, tree: &Tree) -> Result<()> {
-    turn.line_free().await?;
+    turn.goes_near(&tree.near);
+    turn.room_free_near(0, &tree.near).await?;
     for child in tree.children() {
         turn.wrote(child, 1).await?;
     }

@@ -28,6 +28,8 @@ pub(in crate::shm) struct Stream {
     pub beyond: AtomicU32,
     /// All others are known to have come so far as readers.
     pub behind: AtomicU64,
+    /// Of operations along a [tree](crate::shm::op::tree): what is known of those who may read what one wrote.
+    pub near: Near,
     /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
     pub controls: OnceLock<Option<Controls>>,
     pub queues: OnceLock<Option<Queues>>,
@@ -35,6 +37,20 @@ pub(in crate::shm) struct Stream {
     pub(super) id: usize,
     /// One's own leases, by part, until all are known.
     pub(in crate::shm) own: [AtomicPtr<u8>; 2],
+}
+
+/// What a member notes of its latest operations along one tree. Only its neighbours there read what it writes,
+/// so that only they have to be through: on a node of many members, a writer that asked all of them would get
+/// a line from each.
+#[derive(Default)]
+pub(in crate::shm) struct Near {
+    /// Which [neighbours](crate::shm::op::tree::Tree::mark) these are.
+    pub mark: AtomicU64,
+    /// All operations from this one up to the latest went along the tree.
+    pub since: AtomicU32,
+    pub latest: AtomicU32,
+    /// The neighbours are known to have come so far as readers.
+    pub behind: AtomicU64,
 }
 
 impl Stream {
@@ -51,6 +67,7 @@ impl Stream {
             chosen: AtomicU32::new(first_op.wrapping_sub(1)),
             beyond: AtomicU32::new(first_op.wrapping_sub(MAX_SETS as u32)),
             behind: AtomicU64::new(word(first_op, 0)),
+            near: Near::default(),
             controls: OnceLock::new(),
             queues: OnceLock::new(),
             id,

@@ -99,18 +99,25 @@ impl<'t> View<'t> {
         }
     }
 
+    /// How many rooms for so many bytes there are, and whether they are sets.
+    #[inline(always)]
+    pub(super) fn rooms_for(&self, len: usize) -> (u32, bool) {
+        let config = self.team.config();
+        match len {
+            _ if len <= LINE.max(usize::from(config.small)) => (config.lines, false),
+            _ if self.still || len <= config.still as usize => (config.shorts.into(), false),
+            _ => (config.sets.into(), true),
+        }
+    }
+
     /// `None` where the caller's room for so many bytes is known to be free, else the wait. If that is a set,
     /// it is [chosen](self) when this gives `None`, or when the wait is over; asked again in the same
     /// operation, it is the same one.
     #[inline(always)]
     pub fn room_taken(&self, len: usize) -> Option<impl Future<Output = Result<()>> + use<'_>> {
         let config = self.team.config();
-        let (rooms, wants_set) = match len {
-            _ if len <= LINE.max(usize::from(config.small)) => (config.lines as usize, false),
-            _ if self.still || len <= config.still as usize => (usize::from(config.shorts), false),
-            _ => (config.sets.into(), true),
-        };
-        let target = word(self.op.wrapping_sub(rooms as u32 - 1), 0);
+        let (rooms, wants_set) = self.rooms_for(len);
+        let target = word(self.op.wrapping_sub(rooms - 1), 0);
         let target = if wants_set && config.rotates {
             rotation::after_others(self.stream, self.op, config.sets, target)
         } else {

@@ -254,7 +254,7 @@ impl<'t> View<'t> {
             let mut least: Option<u64> = None;
             for member in self.others() {
                 let seen = self.reader(member, target).await?;
-                least = Some(least.map_or(seen, |least| if reached(seen, least) { least } else { seen }));
+                least = Some(self.less(least, seen));
             }
             if let Some(least) = least {
                 self.stream.behind.store(least, Ordering::Relaxed);

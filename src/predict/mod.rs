@@ -1,0 +1,10 @@
+//! What an operation does inside a node of another machine: the real operations under a [`Clock`].
+//!
+//! A [`Case`] names an operation, its length, the members and the way; [`Node::time`] runs it as a benchmark
+//! does, all members starting at the same moment, and tells the time of the last to come, with what it was
+//! spent, and how many cache lines went how far. Results are checked: what is predicted has been computed.
+
+mod data;
+mod node;
+
+pub use node::{Case, Kind, Node, Prediction};

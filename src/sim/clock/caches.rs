@@ -1,0 +1,239 @@
+//! Which core has which line, and what an access takes.
+//!
+//! A line has a core that wrote it last, and those who have read it since. Whoever is among them reads it
+//! for nothing; another one gets it from the writer, and while the line's home serves it, others wait. A
+//! store takes the line from all who have it: it is done when the furthest of them has answered. That is the
+//! directory of MESI and MOESI protocols, without their messages: see Molka, Hackenberg, Schöne, Nagel,
+//! "Cache Coherence Protocol and Memory Performance of the Intel Haswell-EP Architecture" (ICPP 2015), and
+//! Ramos, Hoefler, "Modeling communication in cache-coherent SMP systems" (HPDC 2013), for the costs.
+
+use super::Time;
+use super::machine::{Distance, Machine};
+use std::collections::HashMap;
+
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+/// Lines that are kept together.
+const TOGETHER: usize = 64;
+/// Whose cores share what [`Machine::shared`] is about: a level-3 cache, its link to the others, a socket's
+/// link. As indices of [`places`](super::machine::Shape::places).
+const SHARED_AT: [usize; 3] = [1, 1, 3];
+/// The most cores of a node.
+pub const MAX_CORES: usize = 512;
+
+/// A set of cores.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Cores([u64; MAX_CORES / 64]);
+
+impl Cores {
+    fn only(core: u32) -> Cores {
+        let mut cores = Cores::default();
+        cores.add(core);
+        cores
+    }
+
+    fn add(&mut self, core: u32) {
+        self.0[core as usize / 64] |= 1 << (core % 64);
+    }
+
+    fn has(&self, core: u32) -> bool {
+        self.0[core as usize / 64] >> (core % 64) & 1 == 1
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.into_iter().enumerate().flat_map(|(word, mut bits)| {
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+                bits &= bits - 1;
+                Some(word as u32 * 64 + bit)
+            })
+        })
+    }
+}
+
+/// What is known of a line.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    /// It has been written, by this core last.
+    owner: Option<u32>,
+    /// All who have it.
+    holders: Cores,
+    /// The latest store is seen from then on.
+    seen_from: Time,
+    /// Its home serves others until then.
+    busy_until: Time,
+    /// How many bytes its writer had touched when it wrote it.
+    age: u64,
+}
+
+/// How often what happened: the lines that came from each [`Distance`], those from memory, those that a
+/// store took from others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lines of other cores, by distance.
+    pub lines: [u64; Distance::COUNT],
+    /// Lines from memory.
+    pub memory: u64,
+    /// Stores that took a line from others.
+    pub taken: u64,
+}
+
+impl Counts {
+    /// What has happened since then.
+    pub fn since(&self, then: &Counts) -> Counts {
+        let mut lines = self.lines;
+        lines.iter_mut().zip(then.lines).for_each(|(now, then)| *now -= then);
+        Counts { lines, memory: self.memory - then.memory, taken: self.taken - then.taken }
+    }
+
+    /// In the mean of so many calls.
+    pub fn shared_by(&self, calls: u64) -> Counts {
+        Counts { lines: self.lines.map(|n| n / calls), memory: self.memory / calls, taken: self.taken / calls }
+    }
+}
+
+/// What an access by a core takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The value is there.
+    pub done: Time,
+    /// It came from somewhere else.
+    pub missed: bool,
+}
+
+/// All caches of a node.
+pub struct Caches<'m> {
+    machine: &'m Machine,
+    blocks: HashMap<usize, Box<[Line; TOGETHER]>>,
+    /// Bytes that each core has touched.
+    touched: Vec<u64>,
+    /// What cores [share](SHARED_AT) is free from then on.
+    free: [Vec<Time>; 3],
+    /// What has happened.
+    pub counts: Counts,
+}
+
+impl<'m> Caches<'m> {
+    /// Of a machine, with nothing in them.
+    pub fn new(machine: &'m Machine) -> Caches<'m> {
+        let cores = machine.shape.cores() as usize;
+        assert!(cores <= MAX_CORES, "a node of {cores} cores; at most {MAX_CORES}");
+        Caches {
+            machine,
+            blocks: HashMap::new(),
+            touched: vec![0; cores],
+            free: SHARED_AT.map(|level| vec![0; machine.shape.places(cores as u32 - 1)[level] as usize + 1]),
+            counts: Counts::default(),
+        }
+    }
+
+    fn line(&mut self, number: usize) -> &mut Line {
+        let block = self.blocks.entry(number / TOGETHER).or_insert_with(|| Box::new([Line::default(); TOGETHER]));
+        &mut block[number % TOGETHER]
+    }
+
+    /// Where a core gets a line: the nearest that has it, as the far ones need not be asked, but for a line
+    /// that its writer alone has. `None`: from memory.
+    fn source(&self, line: &Line, core: u32) -> Option<Distance> {
+        let distance = |from| self.machine.shape.distance(core, from);
+        let own = self.machine.caches[0] as u64 + self.machine.caches[1] as u64;
+        let still = |owner: u32| self.touched[owner as usize] - line.age <= own;
+        match line.owner {
+            Some(owner) if still(owner) => line.holders.iter().map(distance).min(),
+            _ => None,
+        }
+    }
+
+    /// A core that is so far reads a word.
+    pub fn load(&mut self, core: u32, at: usize, now: Time) -> Access {
+        let line = *self.line(at / LINE);
+        if line.holders.has(core) {
+            let done = now.max(line.seen_from) + self.machine.handover[Distance::Own as usize];
+            return Access { done, missed: false };
+        }
+        let source = self.source(&line, core);
+        let begin = now.max(line.seen_from).max(line.busy_until);
+        let (serve, takes) = match source {
+            Some(from) => {
+                self.counts.lines[from as usize] += 1;
+                (self.machine.serve[from as usize], self.machine.handover[from as usize])
+            }
+            None => {
+                self.counts.memory += 1;
+                (0, self.machine.memory[0])
+            }
+        };
+        let line = self.line(at / LINE);
+        line.busy_until = begin + serve;
+        line.holders.add(core);
+        Access { done: begin + takes, missed: true }
+    }
+
+    /// A core writes a word; its stores before are seen from `now` on. Returns from when on this one is.
+    pub fn store(&mut self, core: u32, at: usize, now: Time) -> Time {
+        let line = *self.line(at / LINE);
+        let mut seen_from = now.max(line.seen_from);
+        let others = line.holders.iter().filter(|&other| other != core);
+        if let Some(furthest) = others.map(|other| self.machine.shape.distance(core, other)).max() {
+            self.counts.taken += 1;
+            seen_from = seen_from.max(line.busy_until) + self.machine.handover[furthest as usize];
+        } else if line.owner.is_none() {
+            seen_from += self.machine.memory[0];
+        }
+        let age = self.touched[core as usize];
+        let holders = Cores::only(core);
+        *self.line(at / LINE) = Line { owner: Some(core), holders, seen_from, busy_until: seen_from, age };
+        seen_from
+    }
+
+    /// A core reads or writes many bytes, one line after the other. Returns when it is through.
+    pub fn stream(&mut self, core: u32, at: usize, len: usize, now: Time, writes: bool) -> Time {
+        let mut takes = 0;
+        let mut crossing = [0_u64; 3];
+        let own_places = self.machine.shape.places(core);
+        for number in at / LINE..(at + len).div_ceil(LINE) {
+            self.touched[core as usize] += LINE as u64;
+            let line = *self.line(number);
+            let has = line.holders.has(core);
+            let alone = has && line.holders == Cores::only(core);
+            let source = self.source(&line, core);
+            takes += match source {
+                _ if (has && !writes) || alone => self.machine.stream[Distance::Own as usize],
+                Some(_) if writes => {
+                    let others = line.holders.iter().filter(|&other| other != core);
+                    let far = others.map(|other| self.machine.shape.distance(core, other)).max();
+                    self.counts.taken += 1;
+                    self.machine.stream[far.unwrap_or(Distance::Own) as usize]
+                }
+                Some(from) => {
+                    self.counts.lines[from as usize] += 1;
+                    let crosses = [from >= Distance::L3, from > Distance::L3, from == Distance::Node];
+                    crossing.iter_mut().zip(crosses).for_each(|(lines, crosses)| *lines += u64::from(crosses));
+                    self.machine.stream[from as usize]
+                }
+                None => {
+                    self.counts.memory += 1;
+                    crossing[1] += 1;
+                    self.machine.memory[1]
+                }
+            };
+            let age = self.touched[core as usize];
+            let line = self.line(number);
+            match writes {
+                true => *line = Line { owner: Some(core), holders: Cores::only(core), age, ..*line },
+                false => line.holders.add(core),
+            }
+            if line.owner.is_none() {
+                // Read from memory: whoever comes next has it from here.
+                (line.owner, line.age) = (Some(core), age);
+            }
+        }
+        let mut done = now + takes;
+        for (level, &lines) in crossing.iter().enumerate().filter(|(_, lines)| **lines > 0) {
+            let free = &mut self.free[level][own_places[SHARED_AT[level]] as usize];
+            *free = (*free).max(now) + lines * self.machine.shared[level];
+            done = done.max(*free);
+        }
+        done
+    }
+}

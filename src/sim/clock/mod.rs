@@ -1,0 +1,27 @@
+//! A clock for the processes of a node: what an operation takes on a machine that need not be at hand.
+//!
+//! The code that runs is the real one. Each member of a team is a future with a clock of its own; the one
+//! furthest behind is polled next, in one thread. Whatever a member does to shared memory is told to the
+//! clock ([`timed`](crate::sync::timed)), which charges it by a model of the caches ([`Caches`]) of a
+//! [`Machine`]. A member that waits for a word goes on when that word is written. Two runs are equal to the
+//! picosecond.
+//!
+//! What it leaves out: which lines fall out of a cache for want of associativity, prefetching by the
+//! hardware across messages, the system's interruptions, frequencies that change. Members have a core each.
+//!
+//! * [`machine`]: cores, caches, and what things cost there
+//! * [`caches`]: who has which line, and what an access takes
+//! * [`run`]: the members and their clocks
+
+pub mod caches;
+pub mod machine;
+pub mod run;
+#[cfg(test)]
+mod tests;
+
+pub use caches::{Caches, Counts};
+pub use machine::{Distance, Machine};
+pub use run::{Cause, Clock, Spent};
+
+/// Picoseconds.
+pub type Time = u64;
