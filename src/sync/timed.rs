@@ -7,8 +7,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who is told of accesses, before they happen.
+/// Who is told of accesses: of reads before they happen, of stores when they have.
 pub trait Watch {
+    /// Something shared is about to be touched: whoever is earlier goes first.
+    fn in_order(&self);
     /// The word at this address is read.
     fn load(&self, at: usize);
     /// It is written.
@@ -92,6 +94,7 @@ impl SharedU64 {
 
     /// Writes the word.
     pub fn store(&self, value: u64, order: Ordering) {
+        tell(|watch| watch.in_order());
         self.0.store(value, order);
         tell(|watch| watch.store(self.at()));
     }

@@ -144,6 +144,11 @@ impl<'m> Caches<'m> {
         }
     }
 
+    /// Whether a core has what was written last.
+    pub fn has(&mut self, core: u32, at: usize) -> bool {
+        self.line(at / LINE).holders.has(core)
+    }
+
     /// A core that is so far reads a word.
     pub fn load(&mut self, core: u32, at: usize, now: Time) -> Access {
         let line = *self.line(at / LINE);

@@ -4,7 +4,9 @@ use super::Time;
 use super::caches::{Caches, Counts, LINE};
 use super::machine::Machine;
 use crate::sync::timed::{Watch, Watched};
-use std::cell::RefCell;
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::future::Future;
@@ -14,7 +16,9 @@ use std::task::{Context, Waker};
 
 /// Up to so many bytes are read and written as words are: each line by itself.
 const WORDS: usize = 256;
-/// More polls of a member in one operation are an endless wait.
+/// Bytes of a member's stack.
+const STACK: usize = 1 << 20;
+/// More polls than this without an end are an endless wait.
 const MOST_POLLS: u64 = 10_000_000;
 
 /// What a member spends its time with.
@@ -71,6 +75,8 @@ struct Member {
     next_miss: usize,
     /// The lines whose change it waits for.
     awaits: Vec<usize>,
+    /// One of them has changed already.
+    looks_again: bool,
     by: [Time; Cause::COUNT],
 }
 
@@ -165,57 +171,93 @@ impl State<'_> {
     }
 }
 
-struct Told<'m>(RefCell<State<'m>>);
+/// A member's coroutine gives way to those who are behind it.
+type GivesWay = Yielder<(), ()>;
 
-impl Watch for Told<'_> {
+/// Lets members whose clocks are behind go first before anything shared is touched: so all of it is touched in
+/// the order of time.
+struct Told {
+    state: RefCell<State<'static>>,
+    /// That of the member that is running, while one is.
+    running: Cell<Option<*const GivesWay>>,
+}
+
+impl Told {
+    fn suspend(&self, running: *const GivesWay) {
+        // SAFETY: it is that of the coroutine that this runs in, which has not ended.
+        unsafe { (*running).suspend(()) };
+    }
+}
+
+impl Watch for Told {
+    fn in_order(&self) {
+        let Some(running) = self.running.get() else { return };
+        let mut state = self.state.borrow_mut();
+        let (current, now) = (state.current, state.members[state.current].now());
+        let is_first = state.ready.peek().is_none_or(|Reverse(first)| (now, current) <= *first);
+        if !is_first {
+            state.ready.push(Reverse((now, current)));
+            drop(state);
+            self.suspend(running);
+            self.running.set(Some(running));
+        }
+    }
+
     fn load(&self, at: usize) {
-        self.0.borrow_mut().load(at);
+        self.in_order();
+        self.state.borrow_mut().load(at);
     }
 
     fn store(&self, at: usize) {
-        self.0.borrow_mut().store(at);
+        self.state.borrow_mut().store(at);
     }
 
     fn read(&self, at: usize, len: usize) {
-        self.0.borrow_mut().copy(at, len, false);
+        self.in_order();
+        self.state.borrow_mut().copy(at, len, false);
     }
 
     fn write(&self, at: usize, len: usize) {
-        self.0.borrow_mut().copy(at, len, true);
+        self.in_order();
+        self.state.borrow_mut().copy(at, len, true);
     }
 
     fn awaits(&self, at: usize) {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state.borrow_mut();
         let current = state.current;
+        let core = state.members[current].core;
+        // It was written since it was looked at: by somebody who was let go first meanwhile.
+        state.members[current].looks_again |= !state.caches.has(core, at);
         state.members[current].awaits.push(at / LINE);
         state.waiting.entry(at / LINE).or_default().push(current);
     }
 
     fn system_copy(&self, theirs: usize, own: usize, len: usize, writes: bool) {
-        let mut state = self.0.borrow_mut();
+        self.in_order();
+        let mut state = self.state.borrow_mut();
         let [call, page] = state.machine.system_copy;
         let pages = (theirs + len).div_ceil(4096) - theirs / 4096;
         let current = state.current;
         let member = &mut state.members[current];
-        let begin = member.now() + call + page * pages as Time;
-        member.until(begin, Cause::System);
+        member.until(member.now() + call + page * pages as Time, Cause::System);
         state.copy(theirs, len, writes);
         state.copy(own, len, !writes);
     }
 
     fn combine(&self, len: usize) {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state.borrow_mut();
         let (current, takes) = (state.current, state.machine.combine * len.div_ceil(LINE) as Time);
         let member = &mut state.members[current];
         member.until(member.now() + takes, Cause::Combining);
     }
 }
 
+/// What a member does.
+pub type Work<'w> = Pin<Box<dyn Future<Output = ()> + 'w>>;
+
 /// The members of a team on the cores of a machine.
 pub struct Clock {
-    told: Rc<Told<'static>>,
-    polls: Time,
-    call: Time,
+    told: Rc<Told>,
 }
 
 impl Clock {
@@ -235,6 +277,7 @@ impl Clock {
                 misses: Vec::new(),
                 next_miss: 0,
                 awaits: Vec::new(),
+                looks_again: false,
                 by: [0; Cause::COUNT],
             }
         };
@@ -246,75 +289,106 @@ impl Clock {
             waiting: HashMap::new(),
             ready: BinaryHeap::new(),
         };
-        Clock { told: Rc::new(Told(RefCell::new(state))), polls: machine.poll, call: machine.call }
+        Clock { told: Rc::new(Told { state: RefCell::new(state), running: Cell::new(None) }) }
     }
 
-    /// Does something as a member whose time does not count: preparations.
+    /// Does something as a member outside of all operations: preparations.
     pub fn apart<R>(&self, member: usize, what: impl FnOnce() -> R) -> R {
-        self.told.0.borrow_mut().current = member;
-        let _watched = Watched::by(Rc::<Told<'static>>::clone(&self.told));
+        self.told.state.borrow_mut().current = member;
+        let _watched = Watched::by(Rc::<Told>::clone(&self.told));
         what()
+    }
+
+    /// All clocks show the same time, and nobody waits: when that is.
+    fn begin(&self) -> Time {
+        let mut state = self.told.state.borrow_mut();
+        let start = state.members.iter().map(|member| member.now().max(member.stored)).max().unwrap_or(0);
+        let call = state.machine.call;
+        for member in &mut state.members {
+            (member.issued, member.done, member.stored) = (start, start, start);
+            (member.misses, member.next_miss, member.awaits) = (Vec::new(), 0, Vec::new());
+            member.by = [0; Cause::COUNT];
+            member.until(start + call, Cause::Work);
+        }
+        state.waiting.clear();
+        let ready = state.members.iter().enumerate().map(|(number, member)| Reverse((member.now(), number)));
+        state.ready = ready.collect();
+        start
     }
 
     /// Runs what each member does, all from the same moment on, and returns what that took each of them.
     ///
     /// # Panics
-    /// When nobody can go on.
-    pub fn run(&self, works: Vec<Pin<Box<dyn Future<Output = ()> + '_>>>) -> Vec<Spent> {
-        let _watched = Watched::by(Rc::<Told<'static>>::clone(&self.told));
-        let mut works: Vec<_> = works.into_iter().map(Some).collect();
-        let start = {
-            let mut state = self.told.0.borrow_mut();
-            assert_eq!(works.len(), state.members.len(), "a future for each member");
-            let start = state.members.iter().map(|member| member.now().max(member.stored)).max().unwrap_or(0);
-            for member in &mut state.members {
-                (member.issued, member.done, member.stored) = (start, start, start);
-                (member.misses, member.next_miss, member.awaits) = (Vec::new(), 0, Vec::new());
-                member.by = [0; Cause::COUNT];
-                member.until(start + self.call, Cause::Work);
-            }
-            state.waiting.clear();
-            let ready = state.members.iter().enumerate().map(|(number, member)| Reverse((member.now(), number)));
-            state.ready = ready.collect();
-            start
-        };
-        let mut left = works.len();
-        let mut polls = 0;
+    /// When nobody can go on, or one of them panics.
+    pub fn run(&self, works: Vec<Work<'_>>) -> Vec<Spent> {
+        let count = works.len();
+        assert_eq!(count, self.told.state.borrow().members.len(), "a future for each member");
+        let start = self.begin();
+        let _watched = Watched::by(Rc::<Told>::clone(&self.told));
+        let told = &*self.told;
+        let mut coroutines: Vec<Option<Coroutine<(), (), (), DefaultStack>>> = works
+            .into_iter()
+            .map(|work| {
+                let stack = DefaultStack::new(STACK).expect("memory for a stack");
+                let body = move |running: &GivesWay, ()| poll_to_end(told, running, work);
+                // SAFETY: the coroutines end, or are dropped, before this function returns: before what the
+                // works borrow goes.
+                Some(unsafe { Coroutine::with_stack_unchecked(stack, body) })
+            })
+            .collect();
+        let mut left = count;
         while left > 0 {
-            let current = {
-                let mut state = self.told.0.borrow_mut();
-                let Some(Reverse((_, current))) = state.ready.pop() else {
-                    let stuck: Vec<_> = (0..works.len()).filter(|&member| works[member].is_some()).collect();
-                    drop(state);
-                    panic!("nobody can go on; members {stuck:?} wait");
-                };
-                state.current = current;
-                let member = &mut state.members[current];
-                member.until(member.now() + self.polls, Cause::Work);
-                current
+            let next = {
+                let mut state = told.state.borrow_mut();
+                let next = state.ready.pop().map(|Reverse((_, member))| member);
+                state.current = next.unwrap_or(0);
+                next
             };
-            polls += 1;
-            assert!(polls < MOST_POLLS, "an endless wait");
-            let Some(work) = works[current].as_mut() else { continue };
-            if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-                works[current] = None;
+            let Some(current) = next else {
+                let stuck: Vec<_> = (0..count).filter(|&member| coroutines[member].is_some()).collect();
+                panic!("nobody can go on; members {stuck:?} wait");
+            };
+            let Some(coroutine) = coroutines[current].as_mut() else { continue };
+            if let CoroutineResult::Return(()) = coroutine.resume(()) {
+                coroutines[current] = None;
                 left -= 1;
-                continue;
             }
-            let mut state = self.told.0.borrow_mut();
-            if state.members[current].awaits.is_empty() {
-                // It has given way for another reason, and goes on.
-                let now = state.members[current].now();
-                state.ready.push(Reverse((now, current)));
-            }
+            told.running.set(None);
         }
-        let state = self.told.0.borrow();
+        let state = told.state.borrow();
         let spent = |member: &Member| Spent { time: member.now() - start, by: member.by };
         state.members.iter().map(spent).collect()
     }
 
     /// How often what happened so far.
     pub fn counts(&self) -> Counts {
-        self.told.0.borrow().caches.counts
+        self.told.state.borrow().caches.counts
     }
+}
+
+/// Polls what a member does until it is done; while it waits for words, others run.
+fn poll_to_end(told: &Told, running: &GivesWay, mut work: Work<'_>) {
+    for _ in 0..MOST_POLLS {
+        told.running.set(Some(running));
+        {
+            let mut state = told.state.borrow_mut();
+            let (current, poll) = (state.current, state.machine.poll);
+            let member = &mut state.members[current];
+            member.until(member.now() + poll, Cause::Work);
+        }
+        if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            return;
+        }
+        let mut state = told.state.borrow_mut();
+        let current = state.current;
+        let member = &mut state.members[current];
+        if std::mem::take(&mut member.looks_again) || member.awaits.is_empty() {
+            member.awaits.clear();
+            let now = member.now();
+            state.ready.push(Reverse((now, current)));
+        }
+        drop(state);
+        told.suspend(running);
+    }
+    panic!("an endless wait");
 }
