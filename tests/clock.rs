@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The simulated clock: it is honest, and what it tells of trees inside a node.
 #![cfg(all(feature = "clock", not(loom)))]
 

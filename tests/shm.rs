@@ -14,6 +14,7 @@ mod shm {
     mod operations;
     mod random;
     mod threads;
+    mod trees;
     mod unreadable;
     mod unwritable;
     mod waits;

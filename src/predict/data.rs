@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Buffers of the members, and a reduction.
 
 use crate::endpoint::{Blocks, Result, Span};

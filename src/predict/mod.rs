@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! What an operation does inside a node of another machine: the real operations under a [`Clock`].
 //!
 //! A [`Case`] names an operation, its length, the members and the way; [`Node::time`] runs it as a benchmark

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! One node: its members, and operations among them.
 
 use super::data::{Buffer, Rows, Sum, value};
@@ -129,8 +130,9 @@ impl Node {
         let ranks: Vec<Rank> = (0..self.size() as Rank).collect();
         let tree = |place: &Placement| {
             let levels = place.tree_levels(levels)?;
-            let groups = Hierarchy::build(place, &levels, false).groups(Some(0));
-            hier::tree::tree(&groups, &ranks, Some(0))
+            let groups = Hierarchy::build(place, &levels.levels, false).groups(Some(0));
+            let tree = hier::tree::tree(&groups, &ranks, Some(0))?;
+            Some(tree.by_cache(levels.by_cache))
         };
         self.places.iter().map(tree).collect()
     }
@@ -213,17 +215,17 @@ impl Node {
         let reads = &self.thresholds;
         let (own, result) = (from.numbers(bytes), to.numbers(bytes));
         match (kind, tree) {
-            (Kind::Barrier, Some(tree)) => tree::barrier(turn, tree).await,
-            (Kind::Barrier, None) => barrier::barrier(turn).await,
-            (Kind::Bcast, Some(tree)) if tree::suits_bcast(team, bytes, reads.bcast, way) => {
+            (Kind::Barrier, Some(tree)) if tree::suits_barrier(team, tree, way) => tree::barrier(turn, tree).await,
+            (Kind::Barrier, _) => barrier::barrier(turn).await,
+            (Kind::Bcast, Some(tree)) if tree::suits_bcast(team, tree, bytes, reads.bcast, way) => {
                 tree::bcast(turn, tree, &from.span(bytes)).await
             }
             (Kind::Bcast, _) => bcast::bcast(turn, 0, &from.span(bytes), reads.bcast).await,
-            (Kind::Reduce, Some(tree)) if tree::suits_reduction(team, Operation::Reduce, bytes, way) => {
+            (Kind::Reduce, Some(tree)) if tree::suits_reduction(team, tree, Operation::Reduce, bytes, way) => {
                 tree::reduce(turn, tree, &Sum, own, result).await
             }
             (Kind::Reduce, _) => reduce::reduce(turn, 0, &Sum, own, result).await,
-            (Kind::Allreduce, Some(tree)) if tree::suits_reduction(team, Operation::Allreduce, bytes, way) => {
+            (Kind::Allreduce, Some(tree)) if tree::suits_reduction(team, tree, Operation::Allreduce, bytes, way) => {
                 tree::reduce(turn, tree, &Sum, own, result).await?;
                 let turn = team.open(0, 0, queue).await?.ok_or(Error::Peer)?;
                 tree::bcast_result(turn, tree, &result.bytes()).await

@@ -10,7 +10,7 @@ use super::layout::{BLOCKING, LINE};
 use super::memory::Member;
 use super::op::tree::{self, Tree};
 use super::op::{Combine, choice};
-use super::policy::{Choice, Operation, Way};
+use super::policy::{Choice, Groups, Operation, Way};
 use super::team::Team;
 use super::thresholds::{Reads, Thresholds};
 use super::turn::Turn;
@@ -59,20 +59,21 @@ impl<'a> Node<'a> {
     /// one.
     pub fn tree_of(&self, leader: Member, bytes: usize) -> Option<&'a Tree> {
         self.tree.filter(|tree| {
-            tree.root() == leader && tree::suits_reduction(self.team, Operation::Reduce, bytes, self.named)
+            tree.root() == leader && tree::suits_reduction(self.team, tree, Operation::Reduce, bytes, self.named)
         })
     }
 
     /// The tree for a broadcast of so many bytes from `leader`, who lets others read its memory from
     /// `zero_copy` bytes on, if there is one.
     pub fn tree_from(&self, leader: Member, bytes: usize, zero_copy: usize) -> Option<&'a Tree> {
-        self.tree.filter(|tree| tree.root() == leader && tree::suits_bcast(self.team, bytes, zero_copy, self.named))
+        self.tree
+            .filter(|tree| tree.root() == leader && tree::suits_bcast(self.team, tree, bytes, zero_copy, self.named))
     }
 
     /// The choice for a part of an operation, on so many bytes, for those who want to know. From `reads` on,
     /// data are read from another process's memory.
     pub fn choice(&self, operation: Operation, bytes: Option<usize>, reads: Reads) -> Choice {
-        let whole = (self.unit(), self.tree.is_some(), false);
+        let whole = (self.unit(), self.tree.map_or(Groups::None, Tree::groups), false);
         choice(self.team, (self.slot == BLOCKING, self.named), operation, bytes, reads, whole)
     }
 

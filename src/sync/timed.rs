@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Shared words and contents whose accesses a simulated clock watches.
 //!
 //! With the feature `clock` these stand in for what [`shared`](crate::sync::shared) gives elsewhere. They are

@@ -23,6 +23,19 @@ pub struct Placement {
     pub(super) clusters: Option<Arc<Clusters>>,
 }
 
+/// Fewer processes of a node than these make no tree by their caches, unless they are told to.
+const MANY: usize = 12;
+
+/// The levels of trees within a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeLevels {
+    /// They.
+    pub levels: LevelSpec,
+    /// They are caches, and nobody has named them: from how many members on which operation goes along them,
+    /// the table of ways knows.
+    pub by_cache: bool,
+}
+
 impl Placement {
     /// The number of every rank's node, in the order of the nodes' lowest ranks: the same on all processes.
     pub fn node_numbers(&self) -> Vec<usize> {
@@ -110,25 +123,25 @@ impl Placement {
     }
 
     /// The levels along which the processes of the caller's node work in shared memory: those inside the node
-    /// that `spec` names, if one of them counts here; where that is left to us, NUMA nodes, if two of them or
-    /// more have two processes or more each. The same for all processes of the node.
-    pub fn tree_levels(&self, spec: &LevelSpec) -> Option<LevelSpec> {
-        let levels = match spec {
-            LevelSpec::List(list) => list.iter().copied().filter(|level| *level <= Level::Node).collect(),
-            LevelSpec::Auto => {
-                let mut processes: HashMap<u32, usize> = HashMap::new();
-                self.local
-                    .iter()
-                    .filter_map(|(_, at)| at.numa)
-                    .for_each(|numa| *processes.entry(numa).or_default() += 1);
-                if processes.values().filter(|&&count| count >= 2).count() < 2 {
-                    return None;
-                }
-                vec![Level::Numa, Level::Node]
-            }
+    /// that `spec` names, if one of them counts here. Where that is left to us: level-3 caches of many
+    /// processes, if two of them or more have two processes or more each; else NUMA nodes likewise. The same
+    /// for all processes of the node.
+    pub fn tree_levels(&self, spec: &LevelSpec) -> Option<TreeLevels> {
+        let several = |level: Level| {
+            let mut processes: HashMap<u32, usize> = HashMap::new();
+            let modules = self.local.iter().filter_map(|(_, at)| at.at(level));
+            modules.for_each(|module| *processes.entry(module).or_default() += 1);
+            processes.values().filter(|&&count| count >= 2).count() >= 2
+        };
+        let (levels, by_cache) = match spec {
+            LevelSpec::List(list) => (list.iter().copied().filter(|level| *level <= Level::Node).collect(), false),
+            LevelSpec::Auto if self.local.len() >= MANY && several(Level::L3) => (vec![Level::L3, Level::Node], true),
+            LevelSpec::Auto if several(Level::Numa) => (vec![Level::Numa, Level::Node], false),
+            LevelSpec::Auto => return None,
         };
         let levels = LevelSpec::List(levels);
-        (partition::in_node(&self.local, &self.hw, &levels, false).len() > 1).then_some(levels)
+        let counts = partition::in_node(&self.local, &self.hw, &levels, false).len() > 1;
+        counts.then_some(TreeLevels { levels, by_cache })
     }
 
     /// The ranks on the caller's node with their localities, ascending.
@@ -201,7 +214,8 @@ mod tests {
             Placement::new(0, vec![0; 6], vec![], numa.collect(), hw)
         };
         let levels = |numa, spec: &str| at(numa).tree_levels(&LevelSpec::parse(spec).unwrap());
-        let both = Some(LevelSpec::List(vec![Level::Numa, Level::Node]));
+        let levels = |numa, spec: &str| levels(numa, spec).map(|found| (found.levels, found.by_cache));
+        let both = Some((LevelSpec::List(vec![Level::Numa, Level::Node]), false));
         assert_eq!(
             [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]].map(|numa| levels(numa, "auto")),
             [both.clone(), both.clone()]
@@ -209,6 +223,21 @@ mod tests {
         assert_eq!([[0; 6], [0, 0, 0, 0, 0, 1]].map(|numa| levels(numa, "auto")), [None, None]);
         assert_eq!(levels([0, 0, 0, 0, 0, 1], "numa,switch"), both);
         assert_eq!([levels([0, 0, 0, 1, 1, 1], "node"), levels([0, 0, 0, 1, 1, 1], "socket,node")], [None, None]);
+    }
+
+    #[test]
+    fn many_processes_make_a_tree_by_their_caches() {
+        let at = |count: u32, cores: u32| {
+            let here = |rank: u32| Locality { l3: Some(rank / cores), numa: Some(0), socket: Some(0), l2: Some(rank) };
+            let local: Vec<_> = (0..count).map(|rank| (rank, here(rank))).collect();
+            let hw = Hardware::seen(local.iter().map(|&(rank, here)| (0, here, Some(rank))));
+            let place = Placement::new(0, vec![0; count as usize], vec![], local, hw);
+            place.tree_levels(&LevelSpec::Auto).map(|found| (found.levels, found.by_cache))
+        };
+        let caches = Some((LevelSpec::List(vec![Level::L3, Level::Node]), true));
+        assert_eq!([at(16, 8), at(192, 8), at(12, 6)], [caches.clone(), caches.clone(), caches]);
+        // Few, all in one, or one in each.
+        assert_eq!([at(11, 6), at(16, 16), at(16, 1), at(13, 12)], [None, None, None, None]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use groups::{Group, Hierarchy, Shape};
 pub use hardware::{Hardware, Modules};
 pub use level::{Level, LevelSpec, SWITCH_LAYERS};
 pub use locality::Locality;
-pub use map::Placement;
+pub use map::{Placement, TreeLevels};
 pub use network::address::Address;
 pub use network::{Network, NetworkError};
 pub use show::View;

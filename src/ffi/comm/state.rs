@@ -6,11 +6,11 @@ use crate::ffi::base::kind::Kind;
 use crate::ffi::comm::core::{Core, due};
 use crate::ffi::comm::team::Maker;
 use crate::ffi::comm::topology::Neighborhood;
-use crate::ffi::comm::trees::Trees;
+use crate::ffi::comm::trees::{Trees, goes_by_cache};
 use crate::params::Config;
 use crate::select::decision::is_shared_within_node;
 use crate::shm::team::Team;
-use crate::topo::LevelSpec;
+use crate::topo::TreeLevels;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::OnceLock;
@@ -90,8 +90,13 @@ impl Comm {
 
     /// The levels of an operation's trees on the caller's node, if it goes along such; the same on all ranks
     /// there.
-    pub fn tree_levels(&self, kind: Kind) -> Option<&LevelSpec> {
+    pub fn tree_levels(&self, kind: Kind) -> Option<&TreeLevels> {
         self.trees.levels(&self.core, kind)
+    }
+
+    /// What is known of trees.
+    pub fn trees(&self) -> &Trees {
+        &self.trees
     }
 
     /// Whether a blocking call of the operation may be among the first on the communicator, which go to the
@@ -126,8 +131,13 @@ impl Comm {
                 // Ways that are named are looked at on the way of all calls only.
                 setting.way().is_none() && is_shared_within_node(setting, levels, kind, self.config().reproducible)
             };
-            let kinds = Kind::all().filter(|&kind| wanted(kind) && self.tree_levels(kind).is_none());
-            if let Some(team) = self.team.get() {
+            let team = self.team.get();
+            let has_tree = |kind| {
+                let by_cache = |team| goes_by_cache(kind, team);
+                self.tree_levels(kind).is_some_and(|levels| !levels.by_cache || team.is_some_and(by_cache))
+            };
+            let kinds = Kind::all().filter(|&kind| wanted(kind) && !has_tree(kind));
+            if let Some(team) = team {
                 // SYNC(the team): releases the team, as its maker left it. Who sees `quick` before it goes
                 // the long way.
                 self.ready.store(ptr::from_ref(team).cast_mut(), Ordering::Release);

@@ -15,7 +15,7 @@ use crate::hier::allreduce::Specs;
 use crate::select::{Facts, Family, Setting, Spec};
 use crate::shm::node::Node;
 use crate::shm::op::{choice, tally};
-use crate::shm::policy::{Choice, Operation, Rule, Way};
+use crate::shm::policy::{Choice, Groups, Operation, Rule, Way};
 use crate::shm::thresholds::{Reads, Thresholds};
 use crate::shm::turn::Turn;
 use crate::topo::Level;
@@ -83,8 +83,8 @@ fn reads(thresholds: &Thresholds, operation: Operation) -> Reads {
     }
 }
 
-/// Of a call on one node, through shared memory; `tree`: there is a tree.
-pub fn within_node(comm: &Comm, call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) {
+/// Of a call on one node, through shared memory; `tree`: whether there is a tree.
+pub fn within_node(comm: &Comm, call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: Groups) {
     if !is_due(call) {
         return;
     }
@@ -98,7 +98,7 @@ pub fn within_node(comm: &Comm, call: &Call<'_>, turn: &Turn<'_>, thresholds: &T
 }
 
 /// Counts a call that goes in one step, where a parameter names a way. (Others are counted by themselves.)
-pub fn count_short(call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) {
+pub fn count_short(call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: Groups) {
     let found = chosen(call, turn, thresholds, tree);
     if found.way.is_short() {
         tally::count(call.kind.of_ways(), found.way);
@@ -106,7 +106,7 @@ pub fn count_short(call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tr
 }
 
 /// What is chosen for a call on one node.
-fn chosen(call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: bool) -> Choice {
+fn chosen(call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: Groups) -> Choice {
     let operation = call.kind.of_ways();
     let element = if call.op.is_null() { 1 } else { call.units().info.extent as usize };
     let in_place = operation == Operation::Alltoall && call.send.is_none();

@@ -21,10 +21,11 @@ use crate::shm::layout::LINE;
 use crate::shm::node::Node;
 use crate::shm::op::tree::Tree;
 use crate::shm::op::{self, Combine};
-use crate::shm::policy::Way;
+use crate::shm::policy::{Groups, Way};
 use crate::shm::team::Team;
 use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
+use std::sync::Arc;
 
 /// The part of an eligible call's operation that happens on this node, which is one of several; it lasts
 /// until the operation ends.
@@ -33,7 +34,7 @@ pub struct Part<'c> {
     slot: usize,
     zero_copy: Thresholds,
     elements: Option<Staged<'c>>,
-    tree: Option<Tree>,
+    tree: Option<Arc<Tree>>,
     named: Option<Way>,
     _turn: Option<team::Turn<'c>>,
 }
@@ -42,7 +43,7 @@ impl Part<'_> {
     /// For the composition of levels.
     pub fn node(&self) -> Node<'_> {
         let combine = self.elements.as_ref().map(|elements| elements as &dyn Combine);
-        Node::new(self.team, self.slot, self.zero_copy, combine).along(self.tree.as_ref()).by_way(self.named)
+        Node::new(self.team, self.slot, self.zero_copy, combine).along(self.tree.as_deref()).by_way(self.named)
     }
 
     /// The operation has failed here: nobody on the node must wait for it.
@@ -60,13 +61,12 @@ pub async fn part<'c>(comm: &'c Comm, call: &'c Call<'c>, slot: Slot) -> Result<
     };
     let elements = (!call.op.is_null()).then(|| Staged::of(call, false));
     let team = comm.team.team(comm, slot.is_blocking()).await?;
-    let tree = trees::tree(comm, call);
     Ok(team.map(|team| Part {
         team,
         slot: slot.number(),
         zero_copy: *team.thresholds(slot.late(), slot.is_blocking()),
         elements,
-        tree,
+        tree: trees::tree(comm, call, team),
         named: comm.config().algorithm(call.kind).way(),
         _turn: turn,
     }))
@@ -88,10 +88,11 @@ pub async fn run(comm: &Comm, call: &Call<'_>, slot: Slot) -> Result<Answer> {
     };
     if let Some(turn) = open(comm, call, slot).await? {
         let thresholds = *turn.team().thresholds(slot.late(), slot.is_blocking());
-        let tree = trees::tree(comm, call);
-        decisions::within_node(comm, call, &turn, &thresholds, tree.is_some());
+        let tree = trees::tree(comm, call, turn.team());
+        let groups = tree.as_ref().map_or(Groups::None, |tree| tree.groups());
+        decisions::within_node(comm, call, &turn, &thresholds, groups);
         if turn.named().is_some() {
-            decisions::count_short(call, &turn, &thresholds, tree.is_some());
+            decisions::count_short(call, &turn, &thresholds, groups);
         }
         let left = match tree {
             Some(tree) => apart(|| trees::perform(&tree, call, turn, slot.number(), thresholds)).await?,

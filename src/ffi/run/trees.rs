@@ -6,25 +6,38 @@ use crate::ffi::base::kind::Kind;
 use crate::ffi::call::arguments::{Call, needed};
 use crate::ffi::call::staged::Staged;
 use crate::ffi::comm::state::Comm;
+use crate::ffi::comm::trees::goes_by_cache;
 use crate::hier;
 use crate::shm::op::Combine;
 use crate::shm::op::tree::{self, Tree};
+use crate::shm::team::Team;
 use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
+use crate::topo::TreeLevels;
+use std::sync::Arc;
 
 /// The caller's place in the tree of a call on its node, if that goes along one; led by the root, if that is
 /// there.
-pub fn tree(comm: &Comm, call: &Call<'_>) -> Option<Tree> {
+pub fn tree(comm: &Comm, call: &Call<'_>, team: &Team) -> Option<Arc<Tree>> {
     let levels = comm.tree_levels(call.kind)?;
+    if levels.by_cache && !goes_by_cache(call.kind, team) {
+        return None;
+    }
     let root = matches!(call.kind, Kind::Bcast | Kind::Reduce).then_some(call.root);
-    let plan = comm.plan_for(levels, false, root).ok()?;
+    // In a group operands are combined in the order of its members: that must be the order of all.
+    let ordered = matches!(call.kind, Kind::Reduce | Kind::Allreduce) && !call.given.commutative;
+    comm.trees().latest(call.kind, root, ordered, || make(comm, levels, root, ordered))
+}
+
+fn make(comm: &Comm, levels: &TreeLevels, root: Option<Rank>, ordered: bool) -> Option<Tree> {
+    let plan = comm.plan_for(&levels.levels, ordered, root).ok()?;
     let place = comm.place().ok()?;
     let local: Vec<Rank> = place.local().iter().map(|&(rank, _)| rank).collect();
     let is_here = |rank: &Rank| local.binary_search(rank).is_ok();
     // Else the leader of the cluster leads what it is in, where there are several.
     let leader = place.clusters().map(|clusters| clusters.leader(comm.rank()));
     let chief = root.filter(is_here).or(leader.filter(is_here));
-    hier::tree::tree(&plan.groups, &local, chief)
+    hier::tree::tree(&plan.groups, &local, chief).map(|tree| tree.by_cache(levels.by_cache))
 }
 
 /// Does a call on a communicator of one node along its tree, if it is not too long for that; else gives
@@ -39,11 +52,11 @@ pub async fn perform<'t>(
     let (team, named) = (turn.team(), turn.named());
     let bytes = call.bytes().unwrap_or_default();
     match call.kind {
-        Kind::Barrier => tree::barrier(turn, tree).await?,
-        Kind::Bcast if tree::suits_bcast(team, bytes, thresholds.bcast, named) => {
+        Kind::Barrier if tree::suits_barrier(team, tree, named) => tree::barrier(turn, tree).await?,
+        Kind::Bcast if tree::suits_bcast(team, tree, bytes, thresholds.bcast, named) => {
             tree::bcast(turn, tree, &needed(&call.receive)?.stream()).await?;
         }
-        Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, call.kind.of_ways(), bytes, named) => {
+        Kind::Reduce | Kind::Allreduce if tree::suits_reduction(team, tree, call.kind.of_ways(), bytes, named) => {
             let elements = Staged::of(call, true);
             let result = call.result();
             tree::reduce(turn, tree, &(&elements as &dyn Combine), call.operand(), result).await?;

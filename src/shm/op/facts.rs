@@ -3,7 +3,7 @@
 
 use super::block::Shares;
 use crate::shm::layout::LINE;
-use crate::shm::policy::{Choice, Cores, Facts, Limits, Mode, Operation, Rooms, Way, choose, forced_limit};
+use crate::shm::policy::{Choice, Cores, Facts, Groups, Limits, Mode, Operation, Rooms, Way, choose, forced_limit};
 use crate::shm::team::Team;
 use crate::shm::thresholds::Reads;
 use crate::shm::turn::View;
@@ -68,7 +68,7 @@ pub(super) fn of(team: &Team, blocking: bool, operation: Operation, reads: Reads
             shared_work: config.shared_work_min,
             divided: config.divided_min as usize,
         },
-        tree: false,
+        tree: Groups::None,
         in_place: false,
         forced: named,
     }
@@ -83,7 +83,7 @@ pub fn choice(
     operation: Operation,
     bytes: Option<usize>,
     reads: Reads,
-    (element, tree, in_place): (usize, bool, bool),
+    (element, tree, in_place): (usize, Groups, bool),
 ) -> Choice {
     choose(&Facts { bytes, element, tree, in_place, ..of(team, blocking, operation, reads, named) })
 }

@@ -12,7 +12,7 @@ use super::{facts, is_within, tally, wrote_alike};
 use crate::endpoint::{Result, Span, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::policy::{Facts, Operation, Way};
+use crate::shm::policy::{Facts, Groups, Operation, Way};
 use crate::shm::team::Team;
 use crate::shm::turn::Turn;
 use crate::sync::shared::{will_read, will_write};
@@ -36,6 +36,7 @@ pub struct Tree {
     root: Member,
     rungs: Vec<Rung>,
     near: Near,
+    groups: Groups,
 }
 
 /// The neighbours of one member in a tree.
@@ -58,9 +59,19 @@ impl Near {
 impl Tree {
     /// `root`: who leads all groups that it is in; the same for all members.
     pub fn new(root: Member, rungs: Vec<Rung>) -> Tree {
-        let mut tree = Tree { root, rungs, near: Near::default() };
+        let mut tree = Tree { root, rungs, near: Near::default(), groups: Groups::Given };
         tree.near = Near::new(tree.parent().into_iter().chain(tree.children()).collect());
         tree
+    }
+
+    /// The same, whose groups are by level-3 cache, which nobody has asked for.
+    pub fn by_cache(self, is: bool) -> Tree {
+        Tree { groups: if is { Groups::ByCache } else { Groups::Given }, ..self }
+    }
+
+    /// What groups these are.
+    pub fn groups(&self) -> Groups {
+        self.groups
     }
 
     /// Who leads all groups that it is in.
@@ -94,19 +105,31 @@ impl Tree {
 
 /// Whether so many bytes are broadcast along a tree: longer ones may be read from the root's memory. The same
 /// on all members.
-pub fn suits_bcast(team: &Team, bytes: usize, zero_copy: usize, named: Option<Way>) -> bool {
-    goes_along(team, Operation::Bcast, bytes, zero_copy, named)
+pub fn suits_bcast(team: &Team, tree: &Tree, bytes: usize, zero_copy: usize, named: Option<Way>) -> bool {
+    goes_along(team, tree, Operation::Bcast, bytes, zero_copy, named)
 }
 
 /// Whether so many bytes are combined along a tree: of longer ones all members combine a part, as a rule. The
 /// same on all members.
-pub fn suits_reduction(team: &Team, operation: Operation, bytes: usize, named: Option<Way>) -> bool {
-    goes_along(team, operation, bytes, usize::MAX, named)
+pub fn suits_reduction(team: &Team, tree: &Tree, operation: Operation, bytes: usize, named: Option<Way>) -> bool {
+    goes_along(team, tree, operation, bytes, usize::MAX, named)
 }
 
-fn goes_along(team: &Team, operation: Operation, bytes: usize, zero_copy: usize, named: Option<Way>) -> bool {
+/// Whether a barrier goes along a tree. The same on all members.
+pub fn suits_barrier(team: &Team, tree: &Tree, named: Option<Way>) -> bool {
+    goes_along(team, tree, Operation::Barrier, 0, usize::MAX, named)
+}
+
+fn goes_along(
+    team: &Team,
+    tree: &Tree,
+    operation: Operation,
+    bytes: usize,
+    zero_copy: usize,
+    named: Option<Way>,
+) -> bool {
     let facts = facts::of(team, false, operation, zero_copy.into(), named);
-    Facts { tree: true, ..facts }.way(bytes) == Way::Tree
+    Facts { tree: tree.groups(), ..facts }.way(bytes) == Way::Tree
 }
 
 /// Where contents are: in a room, whole, or in slots, step by step.

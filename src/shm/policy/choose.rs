@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The choice.
 
-use super::{Access, Cores, Facts, Mode, Operation, Way};
+use super::{Access, Cores, Facts, Groups, Mode, Operation, Way};
 
 /// From so many bytes on members of a scan pass on what those before them have combined.
 pub const PASSED_ON: usize = 1 << 10;
@@ -135,7 +135,7 @@ pub fn choose(facts: &Facts) -> Choice {
     let choice = |way, rule| Choice { way, rule };
     let Some(bytes) = facts.bytes else { return choice(Way::Pipeline, Rule::SenderChooses) };
     let forced = facts.forced();
-    if facts.tree && forced.is_none_or(|way| way == Way::Tree) && suits_tree(facts, bytes) {
+    if facts.tree != Groups::None && forced.is_none_or(|way| way == Way::Tree) && suits_tree(facts, bytes) {
         return choice(Way::Tree, Rule::ShortForTree);
     }
     if facts.operation == Operation::Barrier {
@@ -179,7 +179,7 @@ pub(super) fn is_available(facts: &Facts, way: Way) -> bool {
             Way::Split => dedicated && !alone,
             Way::ReduceBcast => !dedicated && !alone,
             Way::Relay => facts.is_crowded() && members > 2,
-            Way::Tree => facts.tree,
+            Way::Tree => facts.tree != Groups::None,
         }
 }
 
@@ -209,8 +209,29 @@ fn forced_long(facts: &Facts, way: Way, bytes: usize) -> Option<Way> {
     }
 }
 
+/// From how many members on an operation on so many bytes goes along groups by level-3 cache. Predicted by the
+/// simulated clock for caches of eight cores (docs/design/many-cores.md): from there on a tree took less time
+/// than any other way.
+pub fn members_for_tree(operation: Operation, bytes: usize) -> usize {
+    match operation {
+        Operation::Barrier => 40,
+        Operation::Bcast if bytes <= FLAG => 24,
+        Operation::Bcast if bytes <= 1 << 10 => 64,
+        Operation::Reduce => 12,
+        Operation::Allreduce => 32,
+        _ => usize::MAX,
+    }
+}
+
+/// Bytes in the line of the flag: [`layout::LINE`](crate::shm::layout::LINE).
+const FLAG: usize = 56;
+
 /// Whether so many bytes go along the tree: a tree copies them once more at each level.
 fn suits_tree(facts: &Facts, bytes: usize) -> bool {
+    let too_few = facts.members < members_for_tree(facts.operation, bytes) || facts.cores == Cores::Shared;
+    if facts.tree == Groups::ByCache && facts.forced().is_none() && too_few {
+        return false;
+    }
     match facts.operation {
         Operation::Barrier => true,
         Operation::Bcast => bytes < facts.limits.reads_from || !facts.access.reads(),

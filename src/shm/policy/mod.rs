@@ -93,6 +93,17 @@ pub enum Mode {
     Persistent,
 }
 
+/// The groups of a tree of members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Groups {
+    /// There is no tree.
+    None,
+    /// By level-3 cache, which nobody has asked for.
+    ByCache,
+    /// Others.
+    Given,
+}
+
 /// What members can do with each other's private memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -157,8 +168,8 @@ pub struct Facts {
     pub rooms: Rooms,
     /// Limits.
     pub limits: Limits,
-    /// There is a tree of groups of members that the root leads.
-    pub tree: bool,
+    /// Whether there is a tree of groups of members that the root leads.
+    pub tree: Groups,
     /// The blocks to be sent lie where those to be received go (Alltoall).
     pub in_place: bool,
     /// The way that a parameter names, if one does. Where it cannot be, another one is chosen.

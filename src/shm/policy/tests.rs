@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const MODES: [Mode; 3] = [Mode::Blocking, Mode::Nonblocking, Mode::Persistent];
 const ACCESS: [Access; 3] = [Access::Nobody, Access::Reads, Access::Writes];
-const MEMBERS: [usize; 6] = [1, 2, 3, 8, 129, 300];
+const MEMBERS: [usize; 10] = [1, 2, 3, 8, 12, 24, 32, 64, 129, 300];
 /// From how many bytes on to read, and which are not read.
 const READS: [(usize, usize); 5] =
     [(0, usize::MAX), (100, usize::MAX), (32 << 10, 1 << 20), (1 << 20, usize::MAX), (usize::MAX, usize::MAX)];
@@ -70,10 +70,11 @@ fn all(mut each: impl FnMut(Facts)) {
 }
 
 /// With a tree or not, in place or not, where an operation can be so.
-fn variants(operation: Operation) -> impl Iterator<Item = (bool, bool)> {
+fn variants(operation: Operation) -> impl Iterator<Item = (Groups, bool)> {
     let tree = Way::Tree.serves(operation);
     let in_place = operation == Operation::Alltoall;
-    [(false, false), (true, false), (false, true)].into_iter().filter(move |&(t, i)| (tree || !t) && (in_place || !i))
+    let each = [(Groups::None, false), (Groups::Given, false), (Groups::ByCache, false), (Groups::None, true)];
+    each.into_iter().filter(move |&(t, i)| (tree || t == Groups::None) && (in_place || !i))
 }
 
 /// What lies beside each limit, and powers of two.
@@ -131,7 +132,7 @@ fn a_way_is_chosen_only_where_what_it_needs_is_there() {
             Way::Relay => members > 2 && cores == Cores::Shared && mode == Mode::Blocking,
             Way::ReduceBcast => members > 1 && cores == Cores::Shared,
             Way::Split => members > 1 || facts.operation == Operation::ReduceScatter,
-            Way::Tree => facts.tree,
+            Way::Tree => facts.tree != Groups::None,
             Way::Pipeline | Way::Chain => true,
         };
         assert!(fine, "{facts:?}: {:?}", choose(&facts));
@@ -146,11 +147,28 @@ fn a_persistent_call_goes_as_a_nonblocking_one() {
     });
 }
 
+/// Whether a tree is one for so many bytes among so many members.
+fn pays(facts: &Facts, len: usize) -> bool {
+    let many = match (facts.operation, len) {
+        (Operation::Barrier, _) => 40,
+        (Operation::Bcast, ..=56) => 24,
+        (Operation::Bcast, ..=1024) => 64,
+        (Operation::Reduce, _) => 12,
+        (Operation::Allreduce, _) => 32,
+        _ => usize::MAX,
+    };
+    match facts.tree {
+        Groups::None => false,
+        Groups::ByCache => facts.cores == Cores::Dedicated && facts.members >= many,
+        Groups::Given => true,
+    }
+}
+
 /// The choice as it was made before there was a table: by predicates in each operation, in their order.
 fn by_predicates(facts: &Facts, len: usize) -> Way {
     let Facts { rooms, limits, members, access, .. } = *facts;
     let (crowded, blocking) = (facts.cores == Cores::Shared, facts.mode == Mode::Blocking);
-    let zero_copy = access != Access::Nobody;
+    let (zero_copy, tree) = (access != Access::Nobody, pays(facts, len));
     let from = limits.reads_from;
     let has = (from..limits.reads_end).contains(&len);
     let least = from.max(facts.element * members);
@@ -173,10 +191,10 @@ fn by_predicates(facts: &Facts, len: usize) -> Way {
     };
     let read = |part| if part == 0 { Way::SingleCopy } else { Way::TwoSided };
     match operation {
-        Operation::Barrier if facts.tree => Way::Tree,
+        Operation::Barrier if tree => Way::Tree,
         Operation::Barrier => Way::Inline,
-        Operation::Bcast if facts.tree && (len < from || !zero_copy) => Way::Tree,
-        Operation::Reduce | Operation::Allreduce if facts.tree && len < limits.shared_work => Way::Tree,
+        Operation::Bcast if tree && (len < from || !zero_copy) => Way::Tree,
+        Operation::Reduce | Operation::Allreduce if tree && len < limits.shared_work => Way::Tree,
         Operation::Reduce if is_short(shares) => room(),
         Operation::Reduce if len >= shares && crowded => Way::Relay,
         Operation::Reduce if len >= shares => Way::Split,
@@ -253,12 +271,15 @@ fn what_is_named_is_chosen_where_its_needs_are_met() {
         let line = facts.operation == Operation::Barrier || bytes <= facts.rooms.line;
         match facts.forced() {
             None => assert_eq!((way, rule), (usual.way, usual.rule), "{facts:?}"),
+            Some(Way::Tree) if facts.tree == Groups::ByCache => {
+                assert!([usual.way, Way::Tree].contains(&way), "{facts:?}")
+            }
             Some(Way::Tree) => assert_eq!(way, usual.way, "{facts:?}"),
             Some(_) if line => assert_eq!(way, Way::Inline, "{facts:?}"),
             Some(Way::Slot) if bytes <= facts.rooms.slot => assert_eq!(way, Way::Slot, "{facts:?}"),
             Some(Way::Whole) if bytes <= facts.rooms.slot => assert_eq!(way, Way::Slot, "{facts:?}"),
             Some(Way::Whole) if bytes <= facts.rooms.whole => assert_eq!(way, Way::Whole, "{facts:?}"),
-            Some(Way::Inline | Way::Slot | Way::Whole) => assert!(!facts.tree || way == usual.way || way != Way::Tree),
+            Some(Way::Inline | Way::Slot | Way::Whole) => assert!(way == usual.way || way != Way::Tree),
             Some(Way::SingleCopy) if facts.operation == Operation::Allreduce => {
                 assert_eq!(way == Way::SingleCopy, bytes >= facts.element * facts.members, "{facts:?}: {way:?}");
             }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! When rooms are free in operations along a tree.
 //!
 //! There only a member's neighbours read what it writes. While what a room held before was of an operation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! Which core has which line, and what an access takes.
 //!
 //! A line has a core that wrote it last, and those who have read it since. Whoever is among them reads it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A node as the clock sees it: cores, caches, and what things cost there.
 
 use super::Time;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! A clock for the processes of a node: what an operation takes on a machine that need not be at hand.
 //!
 //! The code that runs is the real one. Each member of a team is a future with a clock of its own; the one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 //! The members of a team and their clocks.
 
 use super::Time;
