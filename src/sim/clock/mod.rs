@@ -17,12 +17,10 @@
 pub mod caches;
 pub mod machine;
 pub mod run;
-#[cfg(test)]
-mod tests;
 
 pub use caches::{Caches, Counts};
 pub use machine::{Distance, Machine};
-pub use run::{Cause, Clock, Spent};
+pub use run::{Cause, Clock, Spent, Work};
 
 /// Picoseconds.
 pub type Time = u64;
