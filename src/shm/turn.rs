@@ -29,6 +29,7 @@ pub mod waits;
 pub use alike::{Alike, AllRooms};
 pub use current::Current;
 pub use lengths::Travel;
+pub use near::Near;
 pub use view::View;
 
 use crate::shm::layout::StreamControl;

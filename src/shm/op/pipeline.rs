@@ -12,8 +12,7 @@ use crate::endpoint::{Error, Result, Span};
 use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::op::tree::Near;
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Near, Turn};
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 

@@ -14,9 +14,8 @@ use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Groups, Operation, Way};
 use crate::shm::team::Team;
-use crate::shm::turn::Turn;
+use crate::shm::turn::{Near, Turn};
 use crate::sync::shared::{will_read, will_write};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A group that the caller is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,23 +36,6 @@ pub struct Tree {
     rungs: Vec<Rung>,
     near: Near,
     groups: Groups,
-}
-
-/// The neighbours of one member in a tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Near {
-    /// Its parent, if it has one, and its children.
-    pub members: Vec<Member>,
-    /// A number that tells them from others.
-    pub mark: u64,
-}
-
-impl Near {
-    fn new(members: Vec<Member>) -> Near {
-        let mut hasher = DefaultHasher::new();
-        members.hash(&mut hasher);
-        Near { members, mark: hasher.finish() | 1 }
-    }
 }
 
 impl Tree {

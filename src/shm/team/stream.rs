@@ -44,7 +44,7 @@ pub(in crate::shm) struct Stream {
 /// a line from each.
 #[derive(Default)]
 pub(in crate::shm) struct Near {
-    /// Which [neighbours](crate::shm::op::tree::Tree::mark) these are.
+    /// Which [neighbours](crate::shm::turn::Near) these are.
     pub mark: AtomicU64,
     /// All operations from this one up to the latest went along the tree.
     pub since: AtomicU32,

@@ -8,8 +8,27 @@
 use super::View;
 use crate::endpoint::Result;
 use crate::shm::layout::{is_round, reached, word};
-use crate::shm::op::tree::Near;
+use crate::shm::memory::Member;
 use crate::sync::shared::Ordering;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The neighbours of one member in a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Near {
+    /// Its parent, if it has one, and its children.
+    pub members: Vec<Member>,
+    /// A number that tells them from others.
+    pub mark: u64,
+}
+
+impl Near {
+    /// Those.
+    pub fn new(members: Vec<Member>) -> Near {
+        let mut hasher = DefaultHasher::new();
+        members.hash(&mut hasher);
+        Near { members, mark: hasher.finish() | 1 }
+    }
+}
 
 impl View<'_> {
     /// Notes that this operation goes along a tree in which the caller has these neighbours.
