@@ -244,11 +244,11 @@ levels=auto reproducible=1 reduce_segment_size=1k allreduce_segment_size=1000
 SETTINGS
 
 job real 3 $all "" 300 persist --iterations $restarts
-# Operands of an operation that does not commute, where the ranks of a group are not consecutive; and a tree that
-# is taken by itself among many ranks, and one that is named.
-job synthetic/numa 8 reduce,allreduce "levels=numa,node" 300 matrix --tiny --seed 6 --ops reduce,allreduce
+# Trees in shared memory, where the ranks of a group are not consecutive; and among many ranks, which take none by
+# themselves, as there are fewer cores.
+job synthetic/numa 8 reduce,allreduce "levels=numa,node reduce_algorithm=shm allreduce_algorithm=shm" 300 matrix --tiny --seed 6 --ops reduce,allreduce
 job wide/core 16 bcast,reduce,allreduce,barrier "" 300 matrix --tiny --seed 7 --max-count 3000 --ops bcast,reduce,allreduce,barrier
-job wide/socket 16 bcast,reduce,allreduce,barrier "levels=l3,node" 300 matrix --tiny --seed 8 --max-count 3000 --ops bcast,reduce,allreduce,barrier
+job wide/socket 16 bcast,reduce,allreduce,barrier "levels=l3,node bcast_algorithm=shm barrier_algorithm=shm reduce_algorithm=shm allreduce_algorithm=shm" 300 matrix --tiny --seed 8 --max-count 3000 --ops bcast,reduce,allreduce,barrier
 job real 2 $all "levels=none bcast_segment_size=1k reduce_segment_size=1k allreduce_segment_size=1k" 300 persist --iterations 500
 job synthetic/core 8 $all "" 300 persist --iterations 300
 job real 3 bcast,reduce,allreduce "" 60 retain
