@@ -3,7 +3,10 @@
 
 mod cli;
 mod doctor;
+mod machine;
+mod predict;
 mod probe;
+mod values;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
@@ -13,6 +16,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Doctor(args) => doctor::run(&args),
+        Command::Predict(args) => predict::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Completions { shell } => {
             let mut text = Vec::new();

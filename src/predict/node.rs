@@ -9,8 +9,8 @@ use crate::shm::copy;
 use crate::shm::heap::Heap;
 use crate::shm::layout::LINE;
 use crate::shm::op::tree::{self, Tree};
-use crate::shm::op::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, scatter};
-use crate::shm::policy::{Operation, Way};
+use crate::shm::op::{allgather, allreduce, alltoall, barrier, bcast, choice, gather, reduce, scatter};
+use crate::shm::policy::{Groups, Operation, Way};
 use crate::shm::team::Team;
 use crate::shm::thresholds::Thresholds;
 use crate::sim::clock::{Cause, Clock, Counts, Machine, Time};
@@ -135,6 +135,25 @@ impl Node {
             Some(tree.by_cache(levels.by_cache))
         };
         self.places.iter().map(tree).collect()
+    }
+
+    /// The way that an operation goes, along `trees` where the operation and its length suit them.
+    pub fn way(&self, case: Case, trees: Option<&[Tree]>) -> Way {
+        let Case { kind, bytes, way } = case;
+        let reads = &self.thresholds;
+        let reads = match kind {
+            Kind::Barrier | Kind::Reduce => usize::MAX.into(),
+            Kind::Bcast => reads.bcast.into(),
+            Kind::Gather => reads.gather.into(),
+            Kind::Scatter => reads.scatter.into(),
+            Kind::Allgather => reads.allgather.into(),
+            Kind::Alltoall => reads.alltoall,
+            Kind::Allreduce => reads.allreduce.into(),
+        };
+        // Other operations have no trees.
+        let trees = trees.filter(|_| Way::Tree.serves(kind.operation()));
+        let groups = trees.and_then(<[Tree]>::first).map_or(Groups::None, Tree::groups);
+        choice(&self.teams[0], (false, way), kind.operation(), Some(bytes), reads, (8, groups, false)).way
     }
 
     /// What an operation takes in the mean of as many calls as `rounds`, after as many before them as `warm`.

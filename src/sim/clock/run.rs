@@ -111,14 +111,14 @@ impl State<'_> {
     fn load(&mut self, at: usize) {
         let (machine, member) = (self.machine, &mut self.members[self.current]);
         let access = self.caches.load(member.core, at, member.issued);
+        // Only what makes it later counts: causes add up to the time.
+        let before = member.now();
         if !access.missed {
-            let hit = machine.handover[0];
-            member.issued += hit;
-            member.by[Cause::Work as usize] += hit;
+            member.issued += machine.handover[0];
             member.done = member.done.max(access.done);
+            member.by[Cause::Work as usize] += member.now() - before;
             return;
         }
-        let before = member.now();
         member.done = member.done.max(access.done);
         // The oldest miss must be over before another one begins.
         let most = machine.misses.max(1) as usize;
@@ -137,8 +137,9 @@ impl State<'_> {
         let member = &mut self.members[self.current];
         let seen = self.caches.store(member.core, at, member.now().max(member.stored));
         member.stored = seen;
+        let before = member.now();
         member.issued += self.machine.store;
-        member.by[Cause::Work as usize] += self.machine.store;
+        member.by[Cause::Work as usize] += member.now() - before;
         for waiting in self.waiting.remove(&(at / LINE)).unwrap_or_default() {
             let other = &mut self.members[waiting];
             // It may have gone on since, and wait for another one.
