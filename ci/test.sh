@@ -26,7 +26,6 @@ clippy      |  900 | quick         | cargo clippy --quiet --workspace --all-targ
 clippy-ompi |  600 |               | cargo clippy --quiet --lib --features ompi -- -D warnings | lints of the part that talks to Open MPI
 units       |  900 | quick         | cargo test --no-fail-fast | the component without MPI: simulator, shared memory, rules of style
 miri        |  900 | miri          | ci/test-miri.sh | undefined behaviour, with ranks as threads
-units-perf  |  900 | mpi           | cargo test -p mpiperf -p coll-rust-command --no-fail-fast | mpiperf and coll-rust without mpiexec: statistics, files, pictures, causes
 build &     |  900 | mpi           | scripts/build.sh | the component and mpiperf, for the Open MPI of mpicc
 gateway &   |  600 |               | cargo test -p coll-rust-gateway --no-fail-fast -- --test-threads=8 | the daemon between clusters
 install     |  600 | mpi root debs | ci/test-install.sh | the documented install in bare Debian 12 and 13 folders
@@ -36,6 +35,7 @@ demo        |  300 | mpi quick     | scripts/demo.sh --smoke | that a job uses t
 matrix      |  400 | mpi           | ci/test-matrix.sh | operations, algorithms and parameters drawn at random, results compared
 mpi4py      |  600 | mpi python    | ci/test-mpi4py.sh | the tests of mpi4py about collectives
 loom &      | 1500 |               | ci/test-loom.sh --part | orders of memory accesses by the model checker, and broken copies
+units-perf & |  900 | mpi           | cargo test -p mpiperf -p coll-rust-command --no-fail-fast | mpiperf and coll-rust without mpiexec: statistics, files, pictures, causes
 mpiperf     |  600 | mpi           | ci/test-mpiperf.sh | the benchmark under mpiexec, also of MPICH
 mpi         |  900 | mpi           | ci/test-mpi.sh | programs of tests/mpi under mpiexec on one node
 nodes       |  600 | mpi root      | ci/test-nodes.sh | several nodes, made of name spaces

@@ -17,7 +17,7 @@
 //! * `stream`: [`SimStream`], a user's data as a packed stream
 //! * `blocks`: [`SimBlocks`], a user's data as a block per member
 //! * `count`: [`count()`], for jobs too large to simulate
-//! * [`clock`](crate::sim::clock): a clock for the processes of a node, by a model of their caches (feature `clock`)
+//! * `clock` (with the feature of that name): a clock for the processes of a node, by a model of their caches
 //! * `conformance`: what any endpoint has to do, simulated or real
 
 mod blocks;

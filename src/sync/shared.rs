@@ -3,8 +3,8 @@
 //!
 //! Words are found by address, and start as zeros. Under the model checker (`--cfg loom`) the checker's
 //! atomics stand in for them, kept in a table by address; contents keep their bytes in the real memory, and
-//! each access is reported to the checker, which finds those that no release and acquire put in order. With the
-//! feature `clock` a [simulated clock](crate::sim::clock) is told of each access.
+//! each access is reported to the checker, which finds those that no release and acquire put in order. With
+//! the feature `clock` a simulated clock is told of each access.
 
 pub use crate::sync::atomic::{Ordering, fence};
 #[cfg(loom)]

@@ -209,9 +209,9 @@ fn forced_long(facts: &Facts, way: Way, bytes: usize) -> Option<Way> {
     }
 }
 
-/// From how many members on an operation on so many bytes goes along groups by level-3 cache. Predicted by the
-/// simulated clock for caches of eight cores (docs/design/many-cores.md): from there on a tree took less time
-/// than any other way.
+/// From how many members on an operation on so many bytes goes along groups by level-3 cache. Predicted by
+/// the simulated clock for caches of eight cores (docs/design/many-cores.md): from there on a tree took less
+/// time than any other way.
 pub fn members_for_tree(operation: Operation, bytes: usize) -> usize {
     match operation {
         Operation::Barrier => 40,

@@ -28,7 +28,8 @@ pub(in crate::shm) struct Stream {
     pub beyond: AtomicU32,
     /// All others are known to have come so far as readers.
     pub behind: AtomicU64,
-    /// Of operations along a [tree](crate::shm::op::tree): what is known of those who may read what one wrote.
+    /// Of operations along a [tree](crate::shm::op::tree): what is known of those who may read what one
+    /// wrote.
     pub near: Near,
     /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
     pub controls: OnceLock<Option<Controls>>,
@@ -39,9 +40,9 @@ pub(in crate::shm) struct Stream {
     pub(in crate::shm) own: [AtomicPtr<u8>; 2],
 }
 
-/// What a member notes of its latest operations along one tree. Only its neighbours there read what it writes,
-/// so that only they have to be through: on a node of many members, a writer that asked all of them would get
-/// a line from each.
+/// What a member notes of its latest operations along one tree. Only its neighbours there read what it
+/// writes, so that only they have to be through: on a node of many members, a writer that asked all of them
+/// would get a line from each.
 #[derive(Default)]
 pub(in crate::shm) struct Near {
     /// Which [neighbours](crate::shm::turn::Near) these are.

@@ -176,8 +176,8 @@ impl State<'_> {
 /// A member's coroutine gives way to those who are behind it.
 type GivesWay = Yielder<(), ()>;
 
-/// Lets members whose clocks are behind go first before anything shared is touched: so all of it is touched in
-/// the order of time.
+/// Lets members whose clocks are behind go first before anything shared is touched: so all of it is touched
+/// in the order of time.
 struct Told {
     state: RefCell<State<'static>>,
     /// That of the member that is running, while one is.

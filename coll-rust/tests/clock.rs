@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The simulated clock is honest: it repeats itself to the picosecond, a dearer machine takes longer for the
 //! reason that is dearer, a worse tree is told as worse, and what it computes is right.
-#![cfg(all(feature = "clock", not(loom)))]
 
-use coll_rust::predict::{Case, Kind, Node, Prediction};
-use coll_rust::shm::thresholds::Thresholds;
-use coll_rust::sim::clock::machine::{Machine, Shape};
-use coll_rust::sim::clock::{Cause, Distance};
-use coll_rust::topo::LevelSpec;
+use component::predict::{Case, Kind, Node, Prediction};
+use component::shm::thresholds::Thresholds;
+use component::sim::clock::machine::{Machine, Shape};
+use component::sim::clock::{Cause, Distance};
+use component::topo::LevelSpec;
 
 /// Two sockets of six level-3 caches of eight cores. No machine that can be bought: its numbers are round.
 fn machine() -> Machine {
@@ -115,12 +114,12 @@ fn short_operations_along_a_tree_grow_slowly() {
 #[test]
 #[should_panic(expected = "nobody can go on; members [0] wait")]
 fn a_deadlock_is_told() {
-    use coll_rust::sim::clock::{Clock, Work};
-    use coll_rust::sync::timed::awaits;
-    let word = coll_rust::sync::shared::SharedU64::new(0);
+    use component::sim::clock::{Clock, Work};
+    use component::sync::timed::awaits;
+    let word = component::sync::shared::SharedU64::new(0);
     let clock = Clock::new(Box::leak(Box::new(machine())), &[0]);
     let work: Work<'_> = Box::pin(std::future::poll_fn(|_| {
-        word.load(coll_rust::sync::shared::Ordering::Acquire);
+        word.load(component::sync::shared::Ordering::Acquire);
         awaits(&word);
         std::task::Poll::<()>::Pending
     }));
