@@ -32,12 +32,12 @@ relaxed last step       | src/shm/turn/view.rs   | a_payload_arrives_with_its_fl
 relaxed end             | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/read.store(word(next, 0), Ordering::Release)/read.store(word(next, 0), Ordering::Relaxed)/
 no wake for the line    | src/shm/turn/view.rs   | no_wake_up_is_lost_where_the_end_wakes          | s/, (line, self.line_before(), last)//
 no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/.through.);$/[]);/
-line not awaited        | src/shm/turn/slots.rs  | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms as u32 - 1), 0)/(self.op.wrapping_sub(rooms as u32), 0)/
-set not awaited         | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => (config.sets.into(), true),/_ => (config.lines as usize, true),/
+line not awaited        | src/shm/turn/slots.rs  | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms - 1), 0)/(self.op.wrapping_sub(rooms), 0)/
+set not awaited         | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => (config.sets.into(), true),/_ => (config.lines, true),/
 set kept too long       | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/!self.known(word(last.wrapping_add(1), 0))/false/
 set not told            | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/self.said, self.stream.set.load(Ordering::Relaxed))/self.said, 0)/
-short slot not awaited  | src/shm/turn/slots.rs  | a_short_slot_is_used_again_only_when_all_have_read_it | s/(usize::from(config.shorts), false),/(config.lines as usize, false),/
-rotating not awaited    | src/shm/turn/slots.rs  | what_is_short_and_rotates_lies_where_something_was_that_has_been_read | s/config.still as usize => (usize/config.short => (usize/
+short slot not awaited  | src/shm/turn/slots.rs  | a_short_slot_is_used_again_only_when_all_have_read_it | s/(config.shorts.into(), false),/(config.lines, false),/
+rotating not awaited    | src/shm/turn/slots.rs  | what_is_short_and_rotates_lies_where_something_was_that_has_been_read | s/config.still as usize => (config.shorts/config.short => (config.shorts/
 rotating goes before    | src/shm/turn/slots.rs  | what_is_short_and_rotates_waits_for_a_set_that_was_gone_on_in | s/if wants_set \&\& config.rotates {/if wants_set \&\& config.rotates \&\& len > config.short {/
 exchange goes before    | src/shm/op/block.rs    | a_set_holds_another_short_exchange_only_when_all_have_read_it | s/_ => longest,/_ => SHORTEST,/
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/=> SHORTEST,/=> LINE,/

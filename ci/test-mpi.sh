@@ -244,8 +244,8 @@ levels=auto reproducible=1 reduce_segment_size=1k allreduce_segment_size=1000
 SETTINGS
 
 job real 3 $all "" 300 persist --iterations $restarts
-# Trees in shared memory, where the ranks of a group are not consecutive; and among many ranks, which take none
-# by themselves, as there are fewer cores.
+# Trees in shared memory, where the ranks of a group are not consecutive; and among many ranks. These take
+# none by themselves, as there are fewer cores.
 job synthetic/numa 8 reduce,allreduce "levels=numa,node reduce_algorithm=shm allreduce_algorithm=shm" 300 matrix --tiny --seed 6 --ops reduce,allreduce
 job wide/core 16 bcast,reduce,allreduce,barrier "" 300 matrix --tiny --seed 7 --max-count 3000 --ops bcast,reduce,allreduce,barrier
 job wide/socket 16 bcast,reduce,allreduce,barrier "levels=l3,node bcast_algorithm=shm barrier_algorithm=shm reduce_algorithm=shm allreduce_algorithm=shm" 300 matrix --tiny --seed 8 --max-count 3000 --ops bcast,reduce,allreduce,barrier

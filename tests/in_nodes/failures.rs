@@ -61,7 +61,7 @@ fn placement(rank: Rank) -> Placement {
 /// The tree of the first node.
 fn numa_nodes(rank: Rank) -> Option<Tree> {
     let levels = placement(rank).tree_levels(&LevelSpec::parse("numa").unwrap())?;
-    tree(&Hierarchy::build(&placement(rank), &levels, false).groups(None), &[0, 1, 2], None)
+    tree(&Hierarchy::build(&placement(rank), &levels.levels, false).groups(None), &[0, 1, 2], None)
 }
 
 fn groups(rank: Rank) -> Vec<Group> {

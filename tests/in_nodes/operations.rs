@@ -113,7 +113,7 @@ impl Run<'_> {
         let spec = ["auto", "numa", "l2,l3,numa,socket", "none"][hash(&[call.id, 3]) as usize % 4];
         let place = self.machine.placement(rank);
         let levels = place.tree_levels(&LevelSpec::parse(spec).unwrap())?;
-        let groups = Hierarchy::build(&place, &levels, call.is_ordered()).groups(call.root());
+        let groups = Hierarchy::build(&place, &levels.levels, call.is_ordered()).groups(call.root());
         let local: Vec<Rank> = place.local().iter().map(|&(rank, _)| rank).collect();
         tree(&groups, &local, call.root())
     }

@@ -20,8 +20,10 @@ struct Of {
     /// Found at the first need.
     levels: OnceLock<Option<TreeLevels>>,
     /// The latest tree, its root, and whether its groups had to be of consecutive ranks: loops have one.
-    latest: Mutex<Option<(Option<Rank>, bool, Option<Arc<Tree>>)>>,
+    latest: Mutex<Option<Latest>>,
 }
+
+type Latest = (Option<Rank>, bool, Option<Arc<Tree>>);
 
 impl Trees {
     /// The levels of an operation's on this communicator, if it goes along trees.
