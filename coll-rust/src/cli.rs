@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The command line.
 
-use crate::{doctor, predict, probe};
+use crate::{doctor, groups, predict, probe};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -20,6 +20,8 @@ pub enum Command {
     /// Run mpiexec to see whether its processes find and select the component; if not, say why and what mends
     /// it
     Doctor(doctor::Args),
+    /// Show the tree of groups that the component would make of a job, without running one
+    Groups(groups::Args),
     /// Say how long operations take inside a node of another machine: the real code under a simulated clock
     Predict(predict::Args),
     /// What `doctor` starts in every process of its jobs

@@ -3,6 +3,7 @@
 
 mod cli;
 mod doctor;
+mod groups;
 mod machine;
 mod predict;
 mod probe;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Doctor(args) => doctor::run(&args),
+        Command::Groups(args) => groups::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Completions { shell } => {

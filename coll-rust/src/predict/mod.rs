@@ -53,7 +53,7 @@ pub struct Args {
     /// How ranks are put on cores
     #[arg(long, value_enum, default_value_t = Map::Core)]
     pub map: Map,
-    /// Force a way (docs/reference/ways.md), as coll_rust_shm_way does
+    /// Force a way (docs/reference/ways.md), as coll_rust_<operation>_algorithm = shm:WAY does
     #[arg(long, value_name = "NAME", value_parser = way, conflicts_with_all = ["levels", "compare"])]
     pub way: Option<Way>,
     /// Levels of the tree, as of coll_rust_levels: auto, none, or a list such as l3,node
