@@ -117,7 +117,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 copy=$scratch/source log=$scratch/log
 mkdir "$copy"
-cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf gateway ompi-glue "$copy"
+cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf gateway coll-rust ompi-glue "$copy"
 cp -a "$CARGO_TARGET_DIR" "$scratch/target"
 # Only what a change affects is compiled again.
 export CARGO_TARGET_DIR=$scratch/target CARGO_INCREMENTAL=1

@@ -47,7 +47,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 copy=$scratch/source target=${CARGO_TARGET_DIR:-$PWD/target}
 mkdir "$copy" "$scratch/target"
-cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf gateway ompi-glue "$copy"
+cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf gateway coll-rust ompi-glue "$copy"
 cp -a "$target/miri" "$scratch/target"
 
 # Whether the race is noticed when one file is changed.

@@ -40,7 +40,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 copy=$scratch/source
 mkdir "$copy"
-cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf gateway ompi-glue "$copy"
+cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf gateway coll-rust ompi-glue "$copy"
 cp -a "$CARGO_TARGET_DIR" "$scratch/target"
 file=src/shm/team/waking.rs
 sed 's/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/' "$file" >"$copy/$file"

@@ -97,7 +97,9 @@ fn tree(args: &Args) -> Result<String, String> {
     let cores = args.node.cores();
     let each = args.ranks_per_node.unwrap_or(cores);
     if each > cores {
-        return Err(format!("{each} ranks for {cores} cores of a node: ranks without a core of their own have no place"));
+        return Err(format!(
+            "{each} ranks for {cores} cores of a node: ranks without a core of their own have no place"
+        ));
     }
     let count = names.len() as u64 * u64::from(each);
     if count > MOST {

@@ -42,15 +42,21 @@ impl Node {
                 "l2" | "l2cache" => Part::L2,
                 "core" => Part::Core,
                 "l4" | "l1" | "l1d" | "l1i" | "die" | "group" | "pu" => Part::Other,
-                _ => return Err(format!("'{name}' in '{word}': accepted are pack, die, numa, l4 to l1, group, core, pu")),
+                _ => {
+                    return Err(format!(
+                        "'{name}' in '{word}': accepted are pack, die, numa, l4 to l1, group, core, pu"
+                    ));
+                }
             };
             if part != Part::Other && parts.iter().any(|(known, _)| *known == part) {
                 return Err(format!("'{word}': this part is named twice"));
             }
-            let count: u32 = count.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("'{word}': no number"))?;
-            cores = cores.checked_mul(count).filter(|cores| *cores <= MOST).ok_or_else(|| {
-                format!("'{word}': more than {MOST} of them in a node")
-            })?;
+            let count: u32 =
+                count.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("'{word}': no number"))?;
+            cores = cores
+                .checked_mul(count)
+                .filter(|cores| *cores <= MOST)
+                .ok_or_else(|| format!("'{word}': more than {MOST} of them in a node"))?;
             parts.push((part, count));
             if part == Part::Core {
                 return Ok(Node(parts));

@@ -20,9 +20,9 @@ fn a_node_is_shown_by_its_caches_and_sockets() {
     let text = printed(&["--node", "pack:2 numa:1 l3:2 core:2 pu:2"]).unwrap();
     assert_eq!(
         text,
-        "8 processes on 1 node\n  node node0: ranks 0,4, leader 0\n    numa 0: ranks 0,2, leader 0\n      l3 0: ranks \
-         0-1, leader 0\n      l3 1: ranks 2-3, leader 2\n    numa 1: ranks 4,6, leader 4\n      l3 2: ranks 4-5, leader \
-         4\n      l3 3: ranks 6-7, leader 6\n"
+        "8 processes on 1 node\n  node node0: ranks 0,4, leader 0\n    numa node0/0: ranks 0,2, leader 0\n      l3 node0/0: \
+         ranks 0-1, leader 0\n      l3 node0/1: ranks 2-3, leader 2\n    numa node0/1: ranks 4,6, leader 4\n      l3 \
+         node0/2: ranks 4-5, leader 4\n      l3 node0/3: ranks 6-7, leader 6\n"
     );
     let turns = printed(&["--node", "pack:2 core:2", "--map", "socket"]).unwrap();
     assert!(turns.contains("ranks 0,2, leader 0") && turns.contains("ranks 1,3, leader 1"), "{turns}");

@@ -12,6 +12,8 @@ mod sibling;
 use facts::{Facts, Room};
 use std::collections::BTreeMap;
 use std::env;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -123,7 +125,7 @@ fn online() -> usize {
     nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten().map_or(0, |n| n as usize)
 }
 
-/// What a folder in memory has room for, tried by a file.
+/// What a folder in memory has room for, tried by a file without a name.
 fn room(folder: &Path) -> Room {
     let space = nix::sys::statvfs::statvfs(folder).map(|at| {
         let unit = at.fragment_size();
@@ -133,13 +135,13 @@ fn room(folder: &Path) -> Room {
         Ok(space) => space,
         Err(error) => return Room { total: 0, free: 0, error: Some(error.to_string()) },
     };
-    let file = folder.join(format!("coll-rust-probe.{}", std::process::id()));
-    let written = std::fs::OpenOptions::new().write(true).create_new(true).open(&file).and_then(|mut to| {
-        use std::io::Write;
-        let written = to.write_all(&[1; 4096]);
-        std::fs::remove_file(&file)?;
-        written
-    });
+    // Without a name: nothing is left behind, and processes of two PID name spaces may have the same number.
+    let unnamed = nix::fcntl::OFlag::O_TMPFILE.bits();
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .custom_flags(unnamed)
+        .open(folder)
+        .and_then(|mut to| to.write_all(&[1; 4096]));
     Room { total, free, error: written.err().map(|error| error.to_string()) }
 }
 
