@@ -10,6 +10,7 @@ use coll_rust::shm::team::{Config, Team};
 use coll_rust::sim::{Rng, SimBlocks};
 use coll_rust::sync::wait::Waiting;
 use std::sync::Mutex;
+use std::task::{Context, Waker};
 
 /// A member's place in a tree of groups of so many consecutive members, led by `root` where that is.
 fn tree(members: usize, each: usize, root: usize, me: usize) -> Tree {
@@ -74,7 +75,9 @@ fn steps(rng: &mut Rng, members: usize) -> Vec<Step> {
             6 => Step::Gather { root, len },
             _ => Step::FlatBarrier,
         };
-        steps.extend(vec![step; 1 + rng.below(14)]);
+        // One long call among short ones finds an old set.
+        let times = if rng.below(3) == 0 { 1 } else { 1 + rng.below(14) };
+        steps.extend(vec![step; times]);
     }
     steps
 }
@@ -172,6 +175,44 @@ fn check(seed: u64) {
     let works = world.teams.iter().enumerate().map(|(me, team)| Box::pin(job.run(team, me)) as Work<'_>);
     world.run(seed, works.collect());
     assert_eq!(*job.wrong.lock().unwrap(), None, "seed {seed}");
+}
+
+/// All but `late` go as far as they can, then all; after calls in which all make the memory that they share.
+fn with_one_late(members: usize, each: usize, late: usize, config: Config, steps: Vec<Step>) {
+    let begin = vec![Step::Flat { root: 0, len: 5000 }, Step::FlatBarrier];
+    let jobs = [begin, steps].map(|steps| Job { members, each, steps, wrong: Mutex::default() });
+    let world = World::new(members, config);
+    for (job, alone) in jobs.iter().zip([0, 300]) {
+        let works = world.teams.iter().enumerate().map(|(me, team)| Some(Box::pin(job.run(team, me)) as Work<'_>));
+        let mut works: Vec<_> = works.collect();
+        let mut poll = |apart: Option<usize>| {
+            for (_, work) in works.iter_mut().enumerate().filter(|(member, _)| Some(*member) != apart) {
+                let mut context = Context::from_waker(Waker::noop());
+                if work.as_mut().is_some_and(|work| work.as_mut().poll(&mut context).is_ready()) {
+                    *work = None;
+                }
+            }
+            works.iter().all(Option::is_none)
+        };
+        assert!(!(0..alone).any(|_| poll(Some(late))), "nobody waits for the late one");
+        assert!((0..3000).any(|_| poll(None)), "nothing moves any more");
+        assert_eq!(*job.wrong.lock().unwrap(), None);
+    }
+}
+
+/// What a room holds may be older than the operation before in the same room: that was another member's, or
+/// in its line only. Member 2 has not read it yet, and is no neighbour of who writes.
+#[test]
+fn a_room_may_hold_what_came_before_the_tree() {
+    let short = Step::Reduce { root: 0, count: 4 };
+    let long = Step::Reduce { root: 0, count: 2500 };
+    for sets in [1, 2, 4] {
+        let config = Config { sets, ..Config::default() };
+        let set = [vec![Step::Flat { root: 4, len: 5000 }], vec![short; 3], vec![long]].concat();
+        with_one_late(6, 3, 2, config, set);
+        let line = [vec![Step::Flat { root: 4, len: 8 }; 6], vec![short; 2], vec![long]].concat();
+        with_one_late(6, 3, 2, config, line);
+    }
 }
 
 #[test]

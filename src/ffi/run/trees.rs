@@ -10,6 +10,7 @@ use crate::ffi::comm::trees::goes_by_cache;
 use crate::hier;
 use crate::shm::op::Combine;
 use crate::shm::op::tree::{self, Tree};
+use crate::shm::policy::Way;
 use crate::shm::team::Team;
 use crate::shm::thresholds::Thresholds;
 use crate::shm::turn::Turn;
@@ -20,7 +21,8 @@ use std::sync::Arc;
 /// there.
 pub fn tree(comm: &Comm, call: &Call<'_>, team: &Team) -> Option<Arc<Tree>> {
     let levels = comm.tree_levels(call.kind)?;
-    if levels.by_cache && !goes_by_cache(call.kind, team) {
+    let named = comm.config().algorithm(call.kind).way() == Some(Way::Tree);
+    if levels.by_cache && !named && !goes_by_cache(call.kind, team) {
         return None;
     }
     let root = matches!(call.kind, Kind::Bcast | Kind::Reduce).then_some(call.root);

@@ -28,9 +28,6 @@ pub(in crate::shm) struct Stream {
     pub beyond: AtomicU32,
     /// All others are known to have come so far as readers.
     pub behind: AtomicU64,
-    /// Of operations along a [tree](crate::shm::op::tree): what is known of those who may read what one
-    /// wrote.
-    pub near: Near,
     /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
     pub controls: OnceLock<Option<Controls>>,
     pub queues: OnceLock<Option<Queues>>,
@@ -38,11 +35,14 @@ pub(in crate::shm) struct Stream {
     pub(super) id: usize,
     /// One's own leases, by part, until all are known.
     pub(in crate::shm) own: [AtomicPtr<u8>; 2],
+    /// Of operations along a [tree](crate::shm::op::tree): what is known of those who may read what one
+    /// wrote.
+    pub near: Near,
 }
 
 /// What a member notes of its latest operations along one tree. Only its neighbours there read what it
-/// writes, so that only they have to be through: on a node of many members, a writer that asked all of them
-/// would get a line from each.
+/// writes: on a node of many members, a writer that [asked](crate::shm::turn::Near) all of them would get a
+/// line from each.
 #[derive(Default)]
 pub(in crate::shm) struct Near {
     /// Which [neighbours](crate::shm::turn::Near) these are.
@@ -68,11 +68,11 @@ impl Stream {
             chosen: AtomicU32::new(first_op.wrapping_sub(1)),
             beyond: AtomicU32::new(first_op.wrapping_sub(MAX_SETS as u32)),
             behind: AtomicU64::new(word(first_op, 0)),
-            near: Near::default(),
             controls: OnceLock::new(),
             queues: OnceLock::new(),
             id,
             own: [AtomicPtr::default(), AtomicPtr::default()],
+            near: Near::default(),
         }
     }
 }

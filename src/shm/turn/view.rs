@@ -334,6 +334,8 @@ impl<'t> View<'t> {
     #[inline(never)]
     fn renew(self, next: u32) {
         self.control(self.me()).renew(next);
+        // A run of operations along a tree begins anew, before its numbers are too old.
+        self.stream.near.mark.store(0, Ordering::Relaxed);
         if is_old(self.stream.behind.load(Ordering::Relaxed), next) {
             self.stream.behind.store(self.least_read(), Ordering::Relaxed);
         }
