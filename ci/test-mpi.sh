@@ -178,7 +178,7 @@ if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<whole;
     done
 fi
 
-# Short calls are a part of their doors, and keep the operation in registers (docs/design/findings.md,
+# Short calls are a part of their doors, and keep the operation in registers (docs/design/short-calls.md,
 # "Operations in registers"): doors hardly copy from the stack by vectors. (Those that did had 10 to 52 such
 # loads.)
 if [ $stock = 0 ] && [ "$(uname -m)" = x86_64 ] && grep -qE -- "$only" <<<registers; then

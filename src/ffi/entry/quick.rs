@@ -87,7 +87,7 @@ impl<'c, const BLOCKING: bool> At<'c, BLOCKING> {
     ///
     /// A door contains no more of blocking calls: so they are short, lie close together, and keep the
     /// operation in registers. On a Zen 4 short calls of two ranks took 0.81 to 1.04 of the time before
-    /// (docs/design/findings.md, "Operations in registers").
+    /// (docs/design/short-calls.md, "Operations in registers").
     #[inline(always)]
     fn go<L: From<usize>, O: Short + 'static>(
         self,
