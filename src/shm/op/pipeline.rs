@@ -159,8 +159,7 @@ struct Run<'r, 't> {
 /// be their input; of [scattered](Cut::Scattered) results it may begin there.
 pub(super) async fn run(turn: Turn<'_>, plan: Plan<'_>, op: &dyn Combine, input: Span, output: Span) -> Result<()> {
     let turn = turn.saying(input.len() * op.size());
-    let (aside, elsewhere) = (Vec::new(), Vec::new());
-    let mut run = Run { turn: &turn, plan: &plan, op, input, output, aside, elsewhere };
+    let mut run = Run { turn: &turn, plan: &plan, op, input, output, aside: Vec::new(), elsewhere: Vec::new() };
     let steps = run.steps()?;
     let reads = plan.combines.is_some() || !plan.collects.is_empty();
     let mut written = 0;
