@@ -32,24 +32,38 @@ pub fn show(topic: Topic, about: &str) {
     }
 }
 
-/// Shows a message of the help file, after which this process will end the job. Where the runtime does not
-/// sort out what all processes have to say alike, the first one of the node says it, and its end is that of
-/// the others.
-pub fn show_last(topic: Topic, about: &str) {
+/// How long who has found an error leaves the others to say it: the end of one is that of all.
+const TIME_TO_SAY: Duration = Duration::from_millis(500);
+
+/// Shows a message of the help file that several processes find alike: those of that job, or of jobs that
+/// it has spawned. Where the runtime does not sort them out, the first process of the node says it.
+fn show_once(topic: Topic, job: u32, about: &str) -> Option<UnixDatagram> {
     if is_shown(topic, about) {
-        return;
+        return None;
     }
     // The name of a socket belongs to the first one who takes it, until that process ends. Its parent is the
     // launcher's daemon.
-    let name = format!("coll_rust.{}.{}.{}", parent_id(), own_name().job, topic.name());
+    let name = format!("coll_rust.{}.{job}.{}", parent_id(), topic.name());
     let taken = SocketAddr::from_abstract_name(name).and_then(|address| UnixDatagram::bind_addr(&address));
     if !taken.as_ref().is_err_and(|why| why.kind() == ErrorKind::AddrInUse) {
         print(&topic.message(about));
     }
     // The first one holds the name while the others come here: once it has died they would take it. They
     // leave its end time to be theirs.
-    std::thread::sleep(Duration::from_millis(500));
-    std::mem::forget(taken);
+    std::thread::sleep(TIME_TO_SAY);
+    taken.ok()
+}
+
+/// Shows a message of the help file, after which this process will end the job.
+pub fn show_last(topic: Topic, about: &str) {
+    std::mem::forget(show_once(topic, own_name().job, about));
+}
+
+/// Shows a message of the help file about an error that all processes of a communicator return. As a rule
+/// that ends the job, and the first one to return would take the message from who says it. `job` is that of
+/// the communicator's rank 0.
+pub fn show_error(topic: Topic, job: u32, about: &str) {
+    drop(show_once(topic, job, about));
 }
 
 /// Whether something is told at this verbosity of ours, or because the framework's is high.

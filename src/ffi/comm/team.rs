@@ -257,7 +257,7 @@ async fn handshake(members: &Members<'_>, shm: &Shm, attempt: usize) -> Result<O
     let mut draft = pool::get(shm, attempt).and_then(|pool| said(pool.prepare(ways)));
     let hello = draft.as_ref().map_or(Hello::UNABLE, Draft::hello);
     let phase = 4 * attempt as u8;
-    let hellos = version::alike(allgather::<HELLO_BYTES>(members, phase, hello).await?, members.me)?;
+    let hellos = version::alike(allgather::<HELLO_BYTES>(members, phase, hello).await?)?;
 
     let mut status = if yields_here() { YIELDS } else { 0 };
     if rotates_here(shm) {

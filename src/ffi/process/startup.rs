@@ -128,16 +128,20 @@ pub fn compare_jobs(names: &[cr_proc]) -> Result<(), i32> {
     }
     let card = |name| card(name).map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code });
     let reference = card(firsts[0].1)?;
+    let alike = |rank, card: &str| {
+        version::compare_jobs((rank, card), &reference)?;
+        compare(card, &reference).map_err(|difference| {
+            format!(
+                "parameters differ between the jobs of a communicator: {difference} (here: rank {rank}; there: rank 0). Give all jobs the \
+                 same values."
+            )
+        })
+    };
     for &(rank, name) in &firsts[1..] {
-        let card = card(name)?;
-        version::compare_jobs((rank, &card), (firsts[0].1, &reference), &name::own_name())?;
-        if let Err(difference) = compare(&card, &reference) {
-            messages::print(&format!(
-                "coll/rust: parameters differ between the jobs of a communicator: {difference} (here: rank {rank}; there: rank 0). \
-                 Give all jobs the same values."
-            ));
-            return Err(CR_ERR_OTHER as i32);
-        }
+        alike(rank, &card(name)?).map_err(|message| {
+            messages::show_error(Topic::RanksDiffer, firsts[0].1.job, &message);
+            CR_ERR_OTHER as i32
+        })?;
     }
     Ok(())
 }

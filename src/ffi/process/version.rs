@@ -2,8 +2,9 @@
 //! Whether this Open MPI is the one that the component was built for, and all processes have the same build.
 
 use crate::endpoint::{Error, Result};
-use crate::ffi::base::glue::{self, CR_ERR_OTHER, cr_differences, cr_proc, cr_release, ompi_communicator_t};
+use crate::ffi::base::glue::{self, CR_ERR_OTHER, cr_differences, cr_release, ompi_communicator_t};
 use crate::ffi::base::messages;
+use crate::ffi::base::name::own_name;
 use crate::params::Topic;
 use crate::shm::locator::{HELLO_BYTES, Hello};
 use crate::version::{self, Difference, Release};
@@ -118,29 +119,21 @@ pub fn compare(one: (u32, &str), other: (u32, &str)) -> std::result::Result<(), 
 }
 
 /// Compares the build of a process of another job, given its rank in the communicator and its card, with that
-/// of rank 0. If they differ, rank 0 says so; `me` is the caller. All find the same.
-pub fn compare_jobs(
-    (rank, card): (usize, &str),
-    (first, reference): (&cr_proc, &str),
-    me: &cr_proc,
-) -> std::result::Result<(), i32> {
-    compare((0, reference), (rank as u32, card)).map_err(|message| {
-        if (first.job, first.rank) == (me.job, me.rank) {
-            messages::print(&format!("coll/rust: in a communicator of several jobs, {message}"));
-        }
-        CR_ERR_OTHER as i32
-    })
+/// of rank 0. All find the same.
+pub fn compare_jobs((rank, card): (usize, &str), reference: &str) -> std::result::Result<(), String> {
+    compare((0, reference), (rank as u32, card))
+        .map_err(|message| format!("in a communicator of several jobs, {message}"))
 }
 
 /// The members' hellos, if all are of the same build. Their cards say so as a rule; here, all members see all
 /// hellos, and find the same.
-pub fn alike(hellos: Vec<[u8; HELLO_BYTES]>, me: usize) -> Result<Vec<[u8; HELLO_BYTES]>> {
+pub fn alike(hellos: Vec<[u8; HELLO_BYTES]>) -> Result<Vec<[u8; HELLO_BYTES]>> {
     if hellos.iter().any(Hello::is_of_another_build) {
-        if me == 0 {
-            messages::print(
-                "coll/rust: the processes of a node have different builds of the component: they share no memory",
-            );
-        }
+        messages::show_error(
+            Topic::RanksDiffer,
+            own_name().job,
+            "the processes of a node have different builds of the component: they share no memory",
+        );
         return Err(Error::Mpi(CR_ERR_OTHER as i32));
     }
     Ok(hellos)
