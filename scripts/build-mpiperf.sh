@@ -78,8 +78,13 @@ folder=$target
 if [ -n "${MPICC:-}" ]; then
     # One folder for each library: the bindings are made from its header.
     folder=$target/mpiperf/$library/build
-    # Libraries outside the system's folders are found again at run time.
+    # Libraries that the loader does not know by itself are found again at run time. Packages must not hold a
+    # path that is not needed.
+    known=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | sed -n 's/.* => \(.*libmpi.*\)/\1/p' | xargs -r realpath) || true
     for flag in $("$mpicc" -show | tr -d '"' | tr ' ' '\n' | sed -n 's/^-L//p'); do
+        for file in "$flag"/libmpi*.so; do
+            ! grep -qxF -- "$(realpath -- "$file")" <<<"$known" || continue 2
+        done
         RUSTFLAGS="${RUSTFLAGS:-} -C link-arg=-Wl,-rpath,$flag"
     done
     export RUSTFLAGS

@@ -12,6 +12,8 @@
 #                            every version of
 #                            Open MPI.
 #   COLL_RUST_SKIP_MPIPERF   not empty: mpiperf is not built
+#   COLL_RUST_DEBUG_INSIDE   not empty: what debuggers read stays in mca_coll_rust.so; packages take it apart
+#                            themselves
 #   COLL_RUST_OUT            as FOLDER
 #   CFLAGS, LDFLAGS          added to those of this script
 set -euo pipefail
@@ -169,7 +171,7 @@ out=${out:-$target/coll-rust/$version}
 mkdir -p "$out"
 # What debuggers read lies apart, where they look for it: most who start a job never need it. Not beside the
 # component: Open MPI would take it for another one. Without objcopy it stays inside.
-if command -v objcopy >/dev/null; then
+if [ -z "${COLL_RUST_DEBUG_INSIDE:-}" ] && command -v objcopy >/dev/null; then
     mkdir -p "$out/.debug"
     (
         cd "$scratch"

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod limits;
 pub mod list;
 pub mod locks;
+pub mod manual;
 pub mod memory;
 pub mod merge;
 pub mod options;
@@ -17,7 +18,7 @@ pub mod session;
 pub mod start;
 pub mod values;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::{Error, Result};
 use session::{complain, launched, with_mpi};
@@ -61,6 +62,10 @@ enum Command {
     Selfcheck(selfcheck::Args),
     /// Put faults into calls and see whether each is noticed (under mpiexec)
     Audit(audit::Args),
+    /// Print the completions for a shell
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page
+    Man(manual::ManArgs),
 }
 
 /// Runs the program; its exit status.
@@ -84,6 +89,8 @@ pub fn main() -> i32 {
         Command::Repro(args) => alone(|| merge::repro(&args)),
         Command::Plot(args) => alone(|| plot::run(&args)),
         Command::List => alone(list::run),
+        Command::Completions(args) => alone(|| manual::completions(&args, &mut Cli::command())),
+        Command::Man(args) => alone(|| manual::man(&args, Cli::command())),
     }
 }
 
