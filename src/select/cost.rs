@@ -25,7 +25,7 @@ pub fn has_leaders(whole: &Whole) -> bool {
 }
 
 /// Up to so many bytes in all, blocks of Allgather go side by side, or from node to node: measured
-/// (docs/design/measurements.md).
+/// (docs/design/several-nodes.md).
 const SIDE_BY_SIDE: usize = 128 << 10;
 
 /// Whether an allgather is [recursive doubling](crate::hier::allgather::side_by_side) over the whole

@@ -11,7 +11,7 @@ use crate::topo::{Level, LevelSpec};
 
 /// Blocks of up to so many bytes along edges within nodes and between them all go by messages, at once: those
 /// to other nodes take longest anyway, and a second way beside theirs costs more than it saves
-/// (docs/design/measurements.md: with blocks of 64 bytes; up to where is an estimate).
+/// (docs/design/several-nodes.md: with blocks of 64 bytes; up to where is an estimate).
 const SHORT_BLOCK: usize = 1 << 10;
 
 /// Which processes could share memory. The same on all ranks.

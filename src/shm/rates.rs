@@ -37,17 +37,15 @@ const FROM: [usize; 3] = [16 << 10, 64 << 10, 128 << 10];
 /// bytes behind the beginning of a page.
 const PERCENT: [u64; 3] = [65, 80, 90];
 /// Blocks of an exchange are read in any case from so many bytes on (but [the longest](QUEUED_AGAIN) of two
-/// members, in an alltoall). Where caches are fast at times only, blocks of 128 and 256 KiB through the queue
-/// take 0.7 to 0.9 of the time that reading takes, but up to 1.25 of it at other times, when it is more than
-/// other libraries take: a choice that is made once had better be the one that is never bad. (In calls that
-/// do not block [sooner](Rates::thresholds).)
+/// members, in an alltoall; in calls that do not block [sooner](Rates::thresholds)). Where caches are fast at
+/// times only, the queue is faster at those times, and slower than other libraries at others: the choice is
+/// made once, so it is the one with the best worst case (docs/design/long-messages.md).
 const LONG_OF_ALL: usize = 256 << 10;
 /// The same where each has another one for each.
 const LONG: usize = 128 << 10;
 /// Of two members with cores of their own, whose slots [rotate](Config::rotates), a blocking alltoall has
-/// blocks of so many bytes and more in the queues again, where reading is a system call each time. On a Zen 4
-/// 1 to 16 MiB took 0.76 to 1.00 of coll/tuned's time so, and read 0.88 to 1.04
-/// (docs/design/findings.md, "Exchanges of long blocks").
+/// blocks of so many bytes and more in the queues again, where reading is a system call each time
+/// (docs/design/long-messages.md).
 const QUEUED_AGAIN: usize = 1 << 20;
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -86,15 +86,14 @@ pub enum Pause {
 
 /// Vain polls of an `auto` wait that yield before one sleeps. Whoever has lent its memory waits for as long
 /// as others copy, and to be woken takes longer than to come back from a yield: with 100, a Scatter of 1 MiB
-/// of four processes on two cores took 10 % longer (docs/design/findings.md, "Two states in one job").
+/// of four processes on two cores took 10 % longer (docs/design/oversubscribed.md).
 const YIELDS: u32 = 1000;
 /// Vain polls of a `block` wait that do nothing before one sleeps.
 const LOOKS: u32 = 2;
 /// Looks within one poll where the awaited process may need this core: a fraction of what giving it away
 /// costs.
 const CROWDED_LOOKS: u32 = 5;
-/// The same of an `auto` wait, which in short calls [goes on looking](crate::shm::reach::Reach) where the
-/// awaited process probably does not need this core.
+/// The same of an `auto` wait.
 const CROWDED_AUTO_LOOKS: u32 = 1;
 /// There, one vain poll of so many makes progress elsewhere.
 const POLLS_PER_PROGRESS: u32 = 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Blocking calls along edges, on plain data, whose messages all go at once: in as little code and memory as
 //! they need, where the way of all calls has room for all other ways. What comes after a pause, or while
-//! processes take turns on a core, finds nothing of that in the caches (docs/design/measurements.md).
+//! processes take turns on a core, finds nothing of that in the caches (docs/design/several-nodes.md).
 //!
 //! Other ranks may come to the same operation by the way of all calls: the messages are the same.
 

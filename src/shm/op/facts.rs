@@ -336,8 +336,9 @@ mod tests {
         parameters of these say.\n\n\
         | way | what happens | needs | parameters | gain | operations |\n|---|---|---|---|---|---|\n";
 
-    const CHOSEN: &str = "\nGains are times relative to Open MPI's coll/tuned, unless they say otherwise; where they \
-        come from, [measurements.md](../design/measurements.md) and [findings.md](../design/findings.md) say.\n\n\
+    const CHOSEN: &str = "\nGains are times relative to Open MPI's coll/tuned, unless they say otherwise. \
+        [Long messages](../design/long-messages.md) and [More ranks than cores](../design/oversubscribed.md) say \
+        how they came about.\n\n\
         ## What is chosen\n\n\
         With built-in sizes, where no times are known, and with memory that others can read and write. Where \
         members have a core each, it follows from times from how many bytes on reading pays \

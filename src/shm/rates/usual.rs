@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the ways take where this node is not measured: by kind of processor. Times of machines that were
-//! measured (docs/design/measurements.md, "When to read the other's memory").
+//! measured (docs/design/long-messages.md).
 
 use super::Rates;
 use crate::shm::copy;
