@@ -10,9 +10,8 @@ const _: () = assert!(MAX_FRAGMENTS <= 1 << u8::BITS);
 /// The most sets of a queue, and the fewest lines: a set that is free implies a line that is free.
 pub(super) const MAX_SETS: usize = 8;
 /// Lines where up to 32 processes take turns on the cores: who has a core goes on for as many operations as
-/// it can, before the others have their turns. In a loop of short broadcasts of four ranks on two cores that
-/// takes 0.35 instead of 0.6 µs for each; where each has a core it gains nothing, and spreads what is written
-/// over more cache lines and pages.
+/// it can, before the others have their turns. Where each has a core it gains nothing, and spreads what is
+/// written over more cache lines and pages. (This and what follows: docs/design/oversubscribed.md.)
 const CROWDED_LINES: u32 = LINES as u32;
 /// Short slots there: what is written lies in fewer pages and cache lines, which who has just got a core
 /// finds in its caches sooner. For what fits a small slot a writer may be ahead by as many operations as
@@ -20,13 +19,10 @@ const CROWDED_LINES: u32 = LINES as u32;
 const CROWDED_SHORTS: u8 = 4;
 /// Bytes of a fragment there: whoever has a core copies more before the others have their turns.
 const CROWDED_FRAGMENT: usize = 32 << 10;
-/// Bytes of a set in use at a time there, as a power of two, in Gather(v) and Reduce among up to eight. Of
-/// 256 KiB to 1 MiB they took 0.68 to 0.99 of what they took with half as much among three and four members
-/// on two cores (one of 45 measurements said 1.13), and, since the root of a Gather takes runs, 0.79 to 1.01
-/// among eight; with twice as much 0.60 to 1.32. Two were not measured. So much of what is gathered travels
-/// as a whole among them, too: Gather(v) of 128 and 256 KiB took 0.85 to 0.99 of what it took in fragments,
-/// Allgather(v) 0.68 to 1.07; not so a broadcast, which took 0.96 to 1.27. And more of it [in
-/// halves](Config::gathers_in_halves).
+/// Bytes of a set in use at a time there, as a power of two, in Gather(v) and Reduce among up to eight: with
+/// half as much they took longer among three to eight members, with twice as much in some cases. Two were
+/// not measured. So much of what is gathered travels as a whole among them, too; not so a broadcast, which
+/// lost by it. And more of it [in halves](Config::gathers_in_halves).
 const CROWDED_WINDOW: u8 = 18;
 /// Bytes that all members together copy out of the queues from which on these copies bypass the cache there:
 /// with as much again where they come from, and the queues, they would drive each other out of it. Where each
@@ -34,15 +30,10 @@ const CROWDED_WINDOW: u8 = 18;
 /// nothing bypasses the cache.
 const CROWDED_BYPASS: usize = 8 << 20;
 /// Bytes of the sets of a queue whose slots [rotate](Config::rotates): twice the second cache of a Zen 4, and
-/// four times that of a Zen 2 or 3. Two threads on two cores that share the third cache, each with 1 MiB of
-/// second cache, through as much memory one after the other: up to 512 KiB the writer needs 18 to 19 ticks
-/// for a line, through 1 MiB 9 to 13, through 2 MiB 4 to 6, and the reader 4 in any case. Where they do not
-/// share it, 73 and 66 (there writes [go past](crate::shm::copy::pace) the caches).
+/// four times that of a Zen 2 or 3 (docs/design/rotating-slots.md).
 const ROTATING_QUEUE: usize = 2 << 20;
 /// Up to so many bytes what is short lies in short slots where others rotate: there the first lines come back
-/// to the writer while it has time. Between two members on two cores of a Zen 4, in loops of one operation, 4
-/// KiB took 0.3 of the time that they take there, and 2 KiB 0.7 to 0.8; but 512 bytes and 1 KiB as much, and,
-/// beside coll/tuned's calls, 256 bytes 1.1 times as much.
+/// to the writer while it has time. Longer ones gain by rotating, shorter ones lose.
 const STILL: u32 = 1024;
 /// What a process may use of the node's memory, at least, where slots rotate: eight such queues.
 pub const ROTATING_SHARE: u64 = 8 * ROTATING_QUEUE as u64;
@@ -166,10 +157,8 @@ impl Config {
 
     /// Whether [more](Config::whole_gathered) of what is gathered travels as a whole than of other messages.
     /// Then, in blocking operations, what is longer [travels in halves](crate::shm::turn::Turn::halved) of
-    /// what is in use of a set: whoever has a core copies all that there is room for. Among four and eight
-    /// members on two cores Gather(v), whose root took runs then, and Allgather(v) of 512 KiB to 2 MiB took
-    /// 0.79 to 1.02 of what they took in fragments of 32 KiB, most of them 0.85 to 0.96; longer fragments of
-    /// Bcast and Reduce 0.88 to 1.44.
+    /// what is in use of a set: whoever has a core copies all that there is room for. Bcast and Reduce lost
+    /// by that.
     #[inline(always)]
     pub fn gathers_in_halves(&self) -> bool {
         self.whole_gathered > self.whole

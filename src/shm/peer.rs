@@ -4,11 +4,9 @@
 //! But for the [count of sleepers](super::layout::Sleepers) in its first page nothing is written there. All
 //! the same it is mapped writable on processors of AMD's: on a Zen 4 a read of a line that another core has
 //! just written takes the line away from that core where the page may be written, and leaves it a copy where
-//! it may only be read; and what one core alone has comes back to the writer sooner. 1 KiB that another core
-//! had read took 70 to 100 ns to write then, instead of 160 to 210, and 2 KiB 110 to 180 instead of 320,
-//! while caches were near. (Of more, from 4 KiB on, the processor reads ahead by itself, which leaves copies
-//! in any case.) On other processors, and where assertions are checked, all but that page is for reading
-//! only, so that a wrong write is a fault.
+//! it may only be read; and what one core alone has comes back to the writer sooner (of less than 4 KiB;
+//! docs/design/rotating-slots.md). On other processors, and where assertions are checked, all but that page
+//! is for reading only, so that a wrong write is a fault.
 //!
 //! process_vm_readv and process_vm_writev know a process by its number. A process that dies leaves its number
 //! to another one, of the same user perhaps, whose memory nobody shall read, let alone write; and a number

@@ -9,12 +9,10 @@ use crate::shm::copy;
 use crate::shm::reading::Way;
 
 /// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a
-/// scatter, and those of an alltoall. Where two cores' caches are fast, reading a Scatter takes longer up to
-/// 2 MiB among four processes, up to 512 KiB among eight, and an Alltoall up to 1 MiB and 128 KiB, but by 5
-/// to 15 %; where they are slow, and writes do not go past them, an Alltoall through the queue takes up to a
-/// third longer from 256 KiB on among four, from 128 KiB on among eight, and more than other libraries take,
-/// and so does a Scatter of 256 KiB among eight. As nothing is measured there, it is the choice that is never
-/// bad.
+/// scatter, and those of an alltoall. Where two cores' caches are fast, reading shorter ones takes 5 to 15 %
+/// longer; where they are slow, and writes do not go past them, the queue takes up to a third longer, and
+/// more than other libraries (docs/design/oversubscribed.md). As nothing is measured there, it is the choice
+/// with the best worst case.
 const CROWDED_SCATTER: usize = 16 << 20;
 /// See there.
 const CROWDED_ALLTOALL: usize = 4 << 20;

@@ -2,10 +2,8 @@
 //! When to write to a queue past the caches.
 //!
 //! Who writes a line that another core has read must have it given back, and where the two share no cache
-//! that goes line by line: 64 KiB take 29 µs on a Zen 4 whose cores lie far apart, 7 where they share the
-//! third cache, and 1.2 where nobody else has read them. Asking ahead, for writing, changes nothing. Stores
-//! past the caches need no line: 2.1 µs, wherever it is; the reader then takes 4.6 µs to have them from
-//! memory, where it takes 4.0 and 1.6 from the other cache.
+//! that goes line by line, which prefetching for writing does not change. Stores past the caches need no
+//! line, wherever it is; the reader then has them from memory (docs/design/long-messages.md).
 //!
 //! Who is near and who is far is not what topologies say: virtual processors move. So a writer looks how long
 //! its writes take. Once they are as slow as far ones it writes past the caches for some time, and then tries
@@ -25,9 +23,7 @@ const TOGETHER: u64 = 16 << 10;
 /// memory takes 10 to 20.
 const SLOW: u64 = 34;
 /// The same where processes take turns on the cores. There a part of the lines was read on the writer's own
-/// core (with half of them far the mean is 38, with a third 26). Alltoall of 32 KiB to 1 MiB among four took
-/// 0.73 to 0.92 so in one job, 0.94 to 1.10 in another. Two with cores of their own lost by it, an Allgather
-/// of 32 KiB 1.11 to 1.16.
+/// core (with half of them far the mean is 38, with a third 26). Two with cores of their own lost by it.
 const CROWDED_SLOW: u64 = 24;
 /// A write counts for no more than so many: it may have been interrupted.
 const MOST: u64 = 76;

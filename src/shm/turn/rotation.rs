@@ -30,9 +30,7 @@ use crate::sync::shared::Ordering;
 const STRIDE: usize = 7;
 
 /// So many sets further on what does not fit one goes on: odd, so that it comes to all; and such that it is
-/// in none that an operation right after or before has, where each needs two or four of eight. (Where it went
-/// on in the next one, which is that of the next operation, a Bcast or Reduce of two sets took 1.8 times as
-/// long as with 3 or 5; with 3 one of four sets 1.3 to 1.5 times as long as with 1.)
+/// in none that an operation right after or before has, where each needs two or four of eight.
 const SET_STRIDE: usize = 5;
 
 /// Fragments of a set.

@@ -8,11 +8,7 @@
 //! many operations as there are sets. It says which with every step that it publishes. For less than
 //! [`WORTH`] it does not look how far the others are, but stays only if it knows that already.
 //!
-//! Where each has a core slots may [rotate](super::rotation).
-//!
-//! Among four on two cores that begin an operation together, an Alltoall of 32 to 128 KiB took 0.82 to 0.94
-//! of what it took with sets in turn. With one set alone it did so too, but loops of broadcasts of 8 to 128
-//! KiB took 1.1 to 1.8 times as long.
+//! Where each has a core slots may [rotate](super::rotation). What this gains: docs/design/oversubscribed.md.
 
 use super::{View, rotation};
 use crate::endpoint::{Result, mismatch};
