@@ -37,12 +37,14 @@ pub async fn keep(shared: Arc<Shared>, link: Arc<Link>) {
         match (link.look(config.patience, config.keep_alive), &address) {
             (Todo::Stop, _) => return,
             (Todo::Dial, Some(address)) => {
-                match timeout(SHAKE.min(config.patience), dial(&shared, &link, address)).await {
+                // Neither this nor the pause below makes those wait longer who are to be told of a loss.
+                let left = link.time_left(config.patience) + LOOK;
+                match timeout(SHAKE.min(left), dial(&shared, &link, address)).await {
                     Ok(Ok(())) => wait = LOOK,
                     Ok(Err(error)) => link.failed(&format!("{address}: {error}")),
                     Err(_) => link.failed(&format!("{address} does not answer")),
                 }
-                sleep(wait).await;
+                sleep(wait.min(link.time_left(config.patience) + LOOK)).await;
                 wait = (wait * 2).min(BACK_OFF);
             }
             _ => {

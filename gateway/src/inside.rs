@@ -5,7 +5,7 @@ use crate::counters::{count, count_frame};
 use crate::job::{Item, Job, Next, Process, Shared};
 use crate::link::Link;
 use crate::wire::{self, Head};
-use coll_rust::relay::frame::{self, Frame, HEADER, Header, Kind};
+use coll_rust::relay::frame::{self, ALIVE, Frame, HEADER, Header, Kind};
 use coll_rust::relay::hello::Hello;
 use coll_rust::relay::proof::{self, Side};
 use std::collections::HashSet;
@@ -263,7 +263,9 @@ impl Relay<'_> {
                 Next::Item(item) => self.hand_over(hello, writer, item).await?,
                 Next::Wait => {
                     writer.flush().await?;
-                    woken.await;
+                    if timeout(ALIVE, woken).await.is_err() {
+                        writer.write_all(&frame::plain(Kind::Alive, &[])).await?;
+                    }
                 }
                 Next::End => {
                     writer.flush().await?;

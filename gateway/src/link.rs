@@ -225,6 +225,11 @@ impl Link {
         if state.connection.is_none() && state.cut.elapsed() >= grace { Todo::Dial } else { Todo::Nothing }
     }
 
+    /// How long until it is given up, unless the other gateway is heard of.
+    pub fn time_left(&self, patience: Duration) -> Duration {
+        patience.saturating_sub(lock(&self.state).heard.elapsed())
+    }
+
     pub(crate) fn leave_phase(&self, phase: Phase) -> bool {
         let mut state = lock(&self.state);
         if state.phase != Phase::Open {

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | 0..4 | length of the payload | | |
 //! | 4 | kind | 6 | 6 |
-//! | 5 | version | 1 | 1 |
+//! | 5 | version | 2 | 2 |
 //! | 6..8 | cluster, an index into the list of the HELLO | of the receiver | of the sender |
 //! | 8..16 | process (`jobid << 32 \| vpid`) | the receiver | the sender |
 //! | 16..24 | key | the component's | the component's |
@@ -15,15 +15,18 @@
 //! are zero.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Bytes of a header.
 pub const HEADER: usize = 32;
 /// Bytes of a payload at most.
 pub const PAYLOAD: usize = 65_536;
 /// The version that this code speaks.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// In LOST, for the process: all processes of the cluster.
 pub const ALL: u64 = u64::MAX;
+/// After so long without another frame the gateway sends a sign of life.
+pub const ALIVE: Duration = Duration::from_secs(1);
 /// Bytes of the payload of HELLO at most; its names have limits that come to this.
 pub const HELLO: usize = 4582;
 /// Bytes of the text of REFUSED and LOST at most.
@@ -49,12 +52,14 @@ pub enum Kind {
     Bye = 7,
     /// A process, or [`ALL`] of a cluster, cannot be reached any more; the payload says why.
     Lost = 8,
+    /// From the gateway: it lives, and has had nothing else to say for [`ALIVE`].
+    Alive = 9,
 }
 
 impl Kind {
     fn new(byte: u8) -> Option<Kind> {
         use Kind::*;
-        [Hello, Challenge, Proof, Welcome, Refused, Data, Bye, Lost].into_iter().find(|kind| *kind as u8 == byte)
+        [Hello, Challenge, Proof, Welcome, Refused, Data, Bye, Lost, Alive].into_iter().find(|kind| *kind as u8 == byte)
     }
 
     /// The lengths that a payload may have.
@@ -63,7 +68,7 @@ impl Kind {
             Kind::Hello => 0..=HELLO,
             Kind::Challenge => 64..=64,
             Kind::Proof => 32..=32,
-            Kind::Welcome | Kind::Bye => 0..=0,
+            Kind::Welcome | Kind::Bye | Kind::Alive => 0..=0,
             Kind::Refused | Kind::Lost => 0..=TEXT,
             Kind::Data => 0..=PAYLOAD,
         }

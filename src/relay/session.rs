@@ -144,6 +144,8 @@ impl<M: Memory> Session<M> {
                 self.notices.push(frame.text());
                 Ok(())
             }
+            // What it is good for: something has come.
+            (Kind::Alive, Stage::Open | Stage::Ends) => Ok(()),
             (Kind::Bye, _) => Err("it ends".to_owned()),
             (kind, _) => Err(format!("it has sent {kind:?} out of turn")),
         }

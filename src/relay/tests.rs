@@ -254,11 +254,20 @@ fn what_a_gateway_must_not_send_ends_the_connection() {
     ends(0, plain(Kind::Welcome, &[]), "Welcome out of turn");
     ends(0, plain(Kind::Challenge, &[0; 64]), "another key");
     ends(0, plain(Kind::Refused, b"no such key"), "no such key");
+    ends(0, plain(Kind::Alive, &[]), "Alive out of turn");
     ends(9, plain(Kind::Bye, &[]), "it ends");
     ends(9, vec![0; 32], "version 0");
     let data = |payload: &[u8]| encode(Header::plain(Kind::Data, payload.len()), payload);
     ends(9, data(&[0; 15]), "a message that is none");
     ends(9, data(&[9; 16]), "a message that is none");
+}
+
+#[test]
+fn a_sign_of_life_says_nothing() {
+    let mut world = World::new(1 << 20);
+    world.run(9);
+    assert_eq!(world.sessions[0].received(&plain(Kind::Alive, &[]).repeat(3)), Ok(()));
+    assert!(!world.sessions[0].mail.is_busy() && world.sessions[0].notices.is_empty());
 }
 
 fn lengths() -> impl Strategy<Value = usize> {

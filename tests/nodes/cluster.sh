@@ -11,12 +11,15 @@
 # ends up0 (at sw0) and up1 (at sw1) count the bytes that cross and can be rate limited. mpirun runs on the
 # front, which is no node of the jobs.
 #
+# With CLUSTER_SWITCHES above 2, every switch has an uplink to one more, the core.
+#
 # The namespaces have no names and hang on the processes that hold them. All processes of the cluster live in
 # one process namespace, the site, whose first process dies with the shell that made it (PR_SET_PDEATHSIG),
 # even by SIGKILL, and then the kernel kills the others. So nothing is registered in /run/netns, /etc/netns or
 # the machine's own network. All that a killed run can leave is its work folder; the next run removes it.
 
-CLUSTER_NODES=4
+CLUSTER_NODES=${CLUSTER_NODES:-4}
+CLUSTER_SWITCHES=${CLUSTER_SWITCHES:-2}
 CLUSTER_MTU=9000
 CLUSTER_BURST=16 # KiB
 CLUSTER_WORK=
@@ -58,7 +61,7 @@ cluster_sweep() {
     done
 }
 
-cluster_switch_of() { echo "sw$(($1 % 2))"; }
+cluster_switch_of() { echo "sw$(($1 % CLUSTER_SWITCHES))"; }
 
 # Commands in the fabric's network.
 cluster_fabric() { nsenter --target "${CLUSTER_PID[fabric]}" --net "$@"; }
@@ -88,6 +91,43 @@ cluster_boot() {
     cluster_wait "$1"
 }
 
+# A pair of interfaces between two switches; what is at one end alone has no switch.
+cluster_uplink() {
+    local end
+    cluster_fabric ip link add "$1" type veth peer name "$3"
+    for end in "$1 $2" "$3 ${4-}"; do
+        # shellcheck disable=SC2086
+        set -- $end
+        cluster_fabric ip link set "$1" mtu $CLUSTER_MTU ${2:+master "$2"} up
+        cluster_fabric ethtool -K "$1" tso off gso off gro off >/dev/null
+    done
+}
+
+# Puts long wires in place of the uplinks: $1 the program (tests/clusters/wire.c), $2 milliseconds each way
+# between two clusters, $3 Mbit/s. Sets CLUSTER_WIRES, their processes.
+CLUSTER_WIRES=()
+cluster_wires() {
+    local end here=$2
+    [ "$CLUSTER_SWITCHES" = 2 ] || here=$(awk "BEGIN { print $2 / 2 }")
+    for end in $(seq 0 $((CLUSTER_SWITCHES - 1))); do
+        cluster_fabric ip link del "up$end" 2>/dev/null || true
+    done
+    for end in $(seq 0 $((CLUSTER_SWITCHES - 1))); do
+        cluster_uplink "up$end" "sw$end" "in$end"
+        [ "$CLUSTER_SWITCHES" = 2 ] || cluster_uplink "core$end" core "out$end"
+    done
+    if [ "$CLUSTER_SWITCHES" = 2 ]; then set -- "$1" "$3" in0:in1; else
+        set -- "$1" "$3" $(seq 0 $((CLUSTER_SWITCHES - 1)) | sed 's/.*/in&:out&/')
+    fi
+    for end in "${@:3}"; do
+        nsenter --target "${CLUSTER_PID[fabric]}" --net setpriv --pdeathsig KILL "$1" "${end%:*}" "${end#*:}" "$here" "$2" &
+        CLUSTER_WIRES+=($!)
+    done
+    for end in "${!CLUSTER_PID[@]}"; do
+        case $end in node* | front | head*) cluster_checksum "$end" ;; esac
+    done
+}
+
 # A cable from a machine's eth0 to a switch of the fabric.
 cluster_cable() {
     local name=$1 switch=$2 address=$3
@@ -101,10 +141,14 @@ cluster_cable() {
         ethtool -K eth0 tso off gso off gro off >/dev/null
         ip addr add $address/24 dev eth0
         ip link set eth0 up"
+    [ ${#CLUSTER_WIRES[@]} = 0 ] || cluster_checksum "$name"
 }
 
+# A long wire passes what the kernel would else hand over without checksums.
+cluster_checksum() { nsenter --target "${CLUSTER_PID[$1]}" --net ethtool -K eth0 tx off >/dev/null; }
+
 cluster_up() {
-    local node name
+    local node name switch end
     cluster_sweep
     # The pattern is mktemp's; the process number before it tells the next run whose folder it is.
     CLUSTER_WORK=$(mktemp -d "${TMPDIR:-/tmp}/coll-rust-nodes.$$.XXXXXX")
@@ -149,17 +193,16 @@ BOOT
     CLUSTER_SITE=$!
     cluster_wait site
     cluster_boot fabric --net
-    cluster_fabric sh -ec "
-        ip link set lo up
-        for switch in sw0 sw1; do
-            ip link add \$switch type bridge stp_state 0 forward_delay 0 mcast_snooping 0
-            ip link set \$switch up
-        done
-        ip link add up0 type veth peer name up1
-        for end in 0 1; do
-            ip link set up\$end mtu $CLUSTER_MTU master sw\$end up
-            ethtool -K up\$end tso off gso off gro off >/dev/null
-        done"
+    cluster_fabric ip link set lo up
+    for switch in $(seq -f sw%g 0 $((CLUSTER_SWITCHES - 1))) core; do
+        cluster_fabric ip link add "$switch" type bridge stp_state 0 forward_delay 0 mcast_snooping 0
+        cluster_fabric ip link set "$switch" up
+    done
+    if [ "$CLUSTER_SWITCHES" = 2 ]; then
+        cluster_uplink up0 sw0 up1 sw1
+    else
+        for end in $(seq 0 $((CLUSTER_SWITCHES - 1))); do cluster_uplink "up$end" "sw$end" "core$end" core; done
+    fi
 
     cluster_boot front "--net --uts --mount"
     cluster_cable front sw0 10.77.0.100
@@ -201,10 +244,10 @@ SwitchName=top Switches=sw[0-1]
 SLURM
 }
 
-# Limits each direction of the uplink, e.g. to 200mbit; "off" lifts the limit.
+# Limits each direction of the uplinks, e.g. to 200mbit; "off" lifts the limit.
 cluster_rate() {
     local end
-    for end in up0 up1; do
+    for end in $(cluster_fabric ip -br link | sed -nE 's/^((up|core)[0-9]+)@.*/\1/p'); do
         cluster_fabric tc qdisc del dev $end root 2>/dev/null || true
         if [ "$1" != off ]; then
             # The burst is less than two packets. The queue is deep enough that it is TCP that slows the
@@ -258,6 +301,8 @@ cluster_leftovers() {
 
 cluster_down() {
     trap '' INT TERM HUP
+    [ ${#CLUSTER_WIRES[@]} = 0 ] || kill -KILL "${CLUSTER_WIRES[@]}" 2>/dev/null || true
+    CLUSTER_WIRES=()
     # With the first process of the site, the kernel kills all others. Its parent reaps it and ends.
     if [ -n "$CLUSTER_SITE" ]; then kill -KILL "${CLUSTER_PID[site]:-$CLUSTER_SITE}" 2>/dev/null; fi
     wait 2>/dev/null

@@ -2,7 +2,7 @@
 //! Links that are cut, that go silent, and gateways that disagree.
 
 use crate::support::*;
-use coll_rust::relay::frame::{ALL, Kind};
+use coll_rust::relay::frame::{ALIVE, ALL, Kind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -145,5 +145,36 @@ async fn gateways_with_different_keys_say_so() {
     let (_, text) = receiver.text(Kind::Lost).await;
     assert!(text.contains("the gateway of cluster south has no key called 'bio'"), "{text}");
     assert!(pair.south.shared.all_jobs().is_empty());
+    pair.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_waits_gets_signs_of_life() {
+    let pair = Pair::new().await;
+    let [(_sender, mut receiver), _south] = pair.two("job", 0, 0).await;
+    let begun = std::time::Instant::now();
+    for _ in 0..2 {
+        assert_eq!(receiver.raw().await.unwrap().0.kind, Kind::Alive);
+    }
+    assert!(begun.elapsed() >= ALIVE, "{:?}", begun.elapsed());
+    pair.stop().await;
+}
+
+/// It takes connections, and says nothing: who tries again must not forget the time over it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_is_stopped_is_lost_after_patience() {
+    let (patience, keep_alive) = (Duration::from_secs(2), Duration::from_millis(500));
+    let pair = Pair::with(|config| (config.patience, config.keep_alive) = (patience, keep_alive)).await;
+    let mut two = pair.two("job", 0, 0).await;
+    ping_pong(&mut two, 0, 3).await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    pair.to_south.to(silent.local_addr().unwrap());
+    pair.to_south.set(Does::Freeze(0));
+    pair.to_north.set(Does::Cut);
+    let begun = std::time::Instant::now();
+    let (_, text) = two[0].1.text(Kind::Lost).await;
+    assert!(text.contains("has not been heard of for 2 s"), "{text}");
+    // The next attempt begins after a second and a half; it alone might take two.
+    assert!(begun.elapsed() < patience + Duration::from_secs(1), "{:?}", begun.elapsed());
     pair.stop().await;
 }

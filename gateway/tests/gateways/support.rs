@@ -52,8 +52,18 @@ impl Who {
 pub struct Receiver(pub BufReader<OwnedReadHalf>);
 
 impl Receiver {
-    /// The next frame; `None` at the end.
+    /// The next frame but signs of life; `None` at the end.
     pub async fn any(&mut self) -> Option<(Header, Vec<u8>)> {
+        loop {
+            let frame = self.raw().await?;
+            if frame.0.kind != Kind::Alive {
+                return Some(frame);
+            }
+        }
+    }
+
+    /// The next frame.
+    pub async fn raw(&mut self) -> Option<(Header, Vec<u8>)> {
         let mut head = [0; HEADER];
         self.0.read_exact(&mut head).await.ok()?;
         let header = Header::decode(&head).unwrap();

@@ -29,6 +29,8 @@ pub use identity::card_line;
 
 /// So long the gateway may take to let a process in.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// So long nothing comes from the gateway at most while something is under way: it sends signs of life.
+const SILENCE: Duration = Duration::from_secs(7);
 /// So long a process that ends waits for the gateway to have read all.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// While nothing is under way, the socket is looked at in one of so many progress calls.
@@ -62,6 +64,8 @@ struct Link {
     buffer: Vec<u8>,
     /// Bytes that have come.
     received: u64,
+    /// When the last ones did.
+    heard: Instant,
     /// What is still to be said.
     failure: Option<String>,
 }
@@ -230,6 +234,7 @@ impl Link {
             address,
             buffer: vec![0; BUFFER],
             received: 0,
+            heard: Instant::now(),
             failure: None,
         };
         match begin(&link.address, own, names) {
@@ -264,10 +269,15 @@ impl Link {
     }
 
     fn step(&mut self) {
-        if let Some(socket) = &mut self.socket
-            && let Err(why) = step(socket, &mut self.session, &mut self.buffer, &mut self.received)
-        {
+        let Some(socket) = &mut self.socket else { return };
+        let before = self.received;
+        if let Err(why) = step(socket, &mut self.session, &mut self.buffer, &mut self.received) {
             self.fail(&why);
+        } else if self.received != before {
+            self.heard = Instant::now();
+        } else if self.session.is_let_in() && self.session.mail.is_busy() && self.heard.elapsed() > SILENCE {
+            // A program that did not call MPI for long has read the signs that came meanwhile just now.
+            self.fail(&format!("it has not answered for {} s", SILENCE.as_secs()));
         }
     }
 
@@ -324,7 +334,7 @@ fn step(
         }
         let got = socket.read(buffer)?;
         if got == 0 {
-            return socket.check();
+            return Ok(());
         }
         *received += got as u64;
         session.received(&buffer[..got])?;

@@ -6,15 +6,8 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt};
 use std::io::{ErrorKind, Read, Write};
-use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::time::{Duration, Instant};
-
-/// The other side may keep silent to what it was sent for so long.
-const SILENCE: Duration = Duration::from_secs(8);
-/// Between two looks at that.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// Why there is no connection (any more).
 type Why<T> = Result<T, String>;
@@ -25,7 +18,6 @@ pub struct Socket {
     is_connected: bool,
     /// Addresses of the same host that are still to be tried.
     others: Vec<SocketAddr>,
-    looked: Instant,
 }
 
 impl Socket {
@@ -35,7 +27,7 @@ impl Socket {
         let mut others: Vec<SocketAddr> = found.collect();
         others.reverse();
         let stream = next(&mut others, "its host has no address".to_owned())?;
-        Ok(Socket { stream, is_connected: false, others, looked: Instant::now() })
+        Ok(Socket { stream, is_connected: false, others })
     }
 
     /// Whether it is connected; tries the next address where one does not answer.
@@ -84,30 +76,6 @@ impl Socket {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(broken(&error)),
             }
-        }
-    }
-
-    /// Now and then: whether the other side's system still answers. Keep-alive tells while nothing is on its
-    /// way; while something is, nothing else does for a quarter of an hour. (TCP_USER_TIMEOUT would also end
-    /// connections whose other side is alive and does not read.)
-    pub fn check(&mut self) -> Why<()> {
-        if self.looked.elapsed() < LOOK {
-            return Ok(());
-        }
-        self.looked = Instant::now();
-        let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
-        let mut size = size_of::<libc::tcp_info>() as libc::socklen_t;
-        // SAFETY: the kernel fills in at most `size` bytes of a struct of integers, which are valid as zeros.
-        let info = unsafe {
-            let at = info.as_mut_ptr().cast();
-            if libc::getsockopt(self.stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &mut size) != 0 {
-                return Ok(());
-            }
-            info.assume_init()
-        };
-        match info.tcpi_unacked > 0 && u128::from(info.tcpi_last_ack_recv) > SILENCE.as_millis() {
-            true => Err(format!("it has not answered for {} s", SILENCE.as_secs())),
-            false => Ok(()),
         }
     }
 
