@@ -42,6 +42,7 @@ nodes       |  600 | mpi root      | ci/test-nodes.sh | several nodes, made of n
 clusters    |  200 | mpi root      | ci/test-clusters.sh | several clusters and gateways, made of name spaces
 faults      |  600 | mpi           | ci/test-faults.sh | wrong parameters, killed ranks, full memory, what is left behind
 doctor      |  200 | mpi           | ci/test-doctor.sh | coll-rust doctor names the causes in set-ups broken on purpose
+commands    |  200 | mpi           | ci/test-commands.sh | every command of README.md and docs/guide, as it stands there
 ompi5       |  900 | mpi root debs | ci/test-ompi5.sh | the same with Open MPI 5.0, in a Debian 13 folder
 '
 trim() { sed 's/^ *//;s/ *$//'; }
