@@ -26,16 +26,13 @@ const PRIVATE: &[(&str, &str)] = &[
 /// Pages older than these rules, with their sentences that are too long and their private words:
 /// a page may lose some, never gain any. One that has none is to leave the list.
 const EXCEPTIONS: &[(&str, usize, usize)] = &[
-    ("docs/design/device-memory.md", 7, 0),
-    ("docs/design/lengths.md", 0, 2),
-    ("docs/design/peers.md", 1, 0),
     ("docs/reference/algorithms.md", 1, 0),
     ("docs/reference/mpiperf-files.md", 2, 1),
     ("docs/reference/mpiperf.md", 22, 2),
     ("docs/reference/network.md", 1, 0),
     ("docs/reference/parameters.md", 12, 4),
     ("docs/reference/traffic.md", 2, 0),
-    ("docs/reference/ways.md", 3, 1),
+    ("docs/reference/ways.md", 0, 1),
 ];
 
 fn top() -> PathBuf {

@@ -478,12 +478,10 @@ pub const TABLE: &[Param] = &[
         details: "auto: for each operation as follows from shm_times (with cma, between two processes on one node \
                whose slots go round (coll_rust_shm_fragments), not from 1m on in a blocking Alltoall, unless \
                shm_stores is cached); where there are no times, 16k in Scatter, 64k in Alltoall, and never \
-               elsewhere; where n processes of a communicator take turns on fewer cores, in Scatter the smaller \
-               of 16m / n² and (blocking) 2m / \
-               n, and 4m / n² in Alltoall (and Neighbor_alltoall), at least 128k, and never elsewhere; with cma \
-               on processors of AMD's, and up to 8 processes, never in Alltoall there (unless shm_stores is \
-               cached), nor in a blocking Scatter while stores go past the caches, or from 3m of all blocks \
-               together on; on one of several nodes, with mpi_yield_when_idle, 128k.",
+               elsewhere; where n processes of a communicator take turns on fewer cores, 16m / n² in Scatter, \
+               and 4m / n² in Alltoall (and Neighbor_alltoall), at least 128k, and never elsewhere; with cma on \
+               processors of AMD's, and up to 8 processes, never in Alltoall there (unless shm_stores is \
+               cached); on one of several nodes, with mpi_yield_when_idle, 128k.",
         level: 5,
         accepted: || "auto, or a number of bytes with k, m or g after it for KiB, MiB, GiB".to_owned(),
         set: |c, t| size(t).map(|v| c.shm.zero_copy_min = v),

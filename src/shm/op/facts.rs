@@ -326,12 +326,12 @@ mod tests {
         Made from the table in `src/shm/policy/`, and from what it chooses. A way is how the bytes of an operation \
         get from their writer to their readers inside a node.\n\n\
         In the forms in which only two members know a length (Gatherv, Scatterv, Allgatherv, Alltoallv, Alltoallw, \
-        neighbourhoods) the choice is made for each block. Where the two could see it otherwise (the data are not in \
-        one run of bytes) the sender chooses, and announces it with the first step.\n\n\
+        neighbourhoods) the choice is made for each block. Where the data are not in one \
+        run of bytes, the two could see it otherwise. There the sender chooses, and announces it with the first step.\n\n\
         A way is named by `coll_rust_<operation>_algorithm` = `shm:WAY`, such as `shm:pipeline`. What fits the flag's line goes \
         inline all the same; where a way is not possible, another one is chosen as if none had been named, and \
         `coll_rust_show` = `decisions` says so. With `slot` and `whole`, what is too long for them goes as if none had been \
-        named, and with `two_sided`, what has no part that is worth it goes by `single_copy`. On several nodes the name is for \
+        named. With `two_sided`, what has no part that is worth it goes by `single_copy`. On several nodes the name is for \
         the operation's parts within them that have such a way; those that are a Bcast or a Reduce (as of an Allreduce) go as the \
         parameters of these say.\n\n\
         | way | what happens | needs | parameters | gain | operations |\n|---|---|---|---|---|---|\n";

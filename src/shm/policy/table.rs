@@ -110,7 +110,7 @@ pub const TABLE: &[Row] = &[
     Row {
         way: Way::Ring,
         name: "ring",
-        what: "The root takes its set as a ring, and writes the blocks one after the other, each as a whole or in \
+        what: "The root takes its set as a ring. It writes the blocks one after the other, each as a whole or in \
                halves of the ring.",
         needs: "members that take turns on the cores, up to 128 of them; pipeline stands in",
         parameters: "none",
