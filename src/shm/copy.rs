@@ -2,12 +2,11 @@
 //! Copies between the user's buffers and shared memory.
 //!
 //! libc's memcpy does, but for two cases. Processors of AMD with fast short "rep movsb" copy slowly by it
-//! where the target begins a little after the source, counted within pages: on Zen 3 20 times as slowly 1 to
-//! 31 bytes after it, and twice as slowly 32 to 63 bytes; on Zen 4 12 times at 1 byte, and up to twice at 16
-//! and 31 (measured; glibc's bug 30994). glibc of the time before that was mended (2.36 is) copies 2 KiB to
-//! half a MiB by it. That is no rare case: slots begin on pages, and a large block of malloc's 16 bytes after
-//! the beginning of one. So on processors of AMD that have AVX all copies of such lengths go by
-//! [vectors](ways::vectors), which take about as long as the fast "rep movsb" on Zen 4, wherever both lie.
+//! where the target begins a little after the source, counted within pages (glibc's bug 30994), and glibc of
+//! the time before that was mended, 2.36 for one, copies 2 KiB to half a MiB by it. That is no rare case:
+//! slots begin on pages, and a large block of malloc's 16 bytes after the beginning of one. So on processors
+//! of AMD that have AVX all copies of such lengths go by [vectors](ways::vectors), which take about as long
+//! wherever both lie (docs/design/long-messages.md).
 //!
 //! And what is written to a queue goes [past the caches](pace) where the lines of the queue come back slowly
 //! from those who have read them.

@@ -22,8 +22,8 @@ const LOOKS_ON: u32 = 16;
 
 /// Before a caller that does not block gives up its first poll it looks so often again (0.25 µs; not where
 /// processes take turns on the cores): members that start an operation together are through with it before
-/// Open MPI's progress has looked after all else once. Two ranks on a Zen 4 took 0.8 of the time that a
-/// single look took, up to 2 KiB; twice as many looks changed nothing.
+/// Open MPI's progress has looked after all else once. Twice as many looks changed nothing
+/// (docs/design/nonblocking.md).
 const LOOKS_AT_FIRST: u32 = 10;
 
 const _: () = assert!(LOOKS_FOR_A_TURN <= HURRIED, "who looks for a turn pauses after each look");
@@ -78,9 +78,8 @@ impl<'t> Reach<'t> {
     }
 
     /// The member is in the middle of a message: so a caller that does not block looks on for a while, too,
-    /// about as long as a piece takes. Else it comes back for each piece when all else has been looked after:
-    /// two ranks on a Zen 4 took 1.0 to 1.1 of coll/libnbc's time in an Ibcast or Igather of 128 KiB in some
-    /// jobs, and 0.5 to 1.0 since. Not where processes take turns on the cores.
+    /// about as long as a piece takes. Else it comes back for each piece when all else has been looked after.
+    /// Not where processes take turns on the cores. (docs/design/nonblocking.md)
     #[inline(never)]
     pub(super) fn soon(self) -> Reach<'t> {
         match self.team.config().waiting.crowded {
