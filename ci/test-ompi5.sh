@@ -29,7 +29,7 @@ check matrix 600 'ci/test-matrix.sh --dso /mnt/out --only "seed [0-2] np=[34] re
 check nodes 600 'ci/test-nodes.sh --dso /mnt/out --only "^(Within the nodes|Blocks within the nodes|Results, network file|Neighbours, in bundles) [0-9]|killed rank"' \
     'ci/test-nodes.sh --dso /mnt/out'
 # Those in which Open MPI or its launcher has a part; the parameters are the same code with both.
-check faults 1500 'ci/test-faults.sh --dso /mnt/out --only "by --mca|differ in coll_rust_levels|excludes|killed in (Bcast|Allreduce) of 300000|left in /dev/shm|one of three ranks|wait=auto"' \
+check faults 1500 'ci/test-faults.sh --dso /mnt/out --only "by --mca|differ in coll_rust_levels|excludes|killed in (Bcast|Allreduce) of 300000|left in /dev/shm|one of three ranks|wait=auto|errors return, (wait|shm_wait)=block"' \
     'ci/test-faults.sh --dso /mnt/out'
 # The Rust half, and headers whose structs have changed, make other components there.
 check versions 200 'COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a ci/test-versions.sh --dso /mnt/out'
