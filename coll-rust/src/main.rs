@@ -7,6 +7,7 @@ mod groups;
 mod machine;
 mod predict;
 mod probe;
+mod sizes;
 mod values;
 
 use clap::{CommandFactory, Parser};

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! How the values of options are read.
 
+#[path = "../../../coll-rust/src/sizes.rs"]
+mod sizes;
+
 use std::path::PathBuf;
+
+pub(super) use sizes::{Sizes, size, sizes};
 
 use crate::measure::Arrival;
 use crate::op::Root;
-
-/// Message sizes, ascending.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sizes(pub Vec<usize>);
 
 /// [`Arrival`] on the command line: the file is not read yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,58 +23,6 @@ pub enum Pattern {
 /// A number of calls, from 1 on.
 pub(super) fn count() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=1_000_000_000)
-}
-
-/// A size with a binary unit: `64`, `4k`, `1m`, `2g`.
-fn size(text: &str) -> Result<usize, String> {
-    let lower = text.trim().to_lowercase();
-    let digits = lower.trim_end_matches(|c: char| c.is_alphabetic());
-    let shift = match &lower[digits.len()..] {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        unit => return Err(format!("'{text}': unknown unit '{unit}' (k, m or g: powers of 1024)")),
-    };
-    let n: usize = digits.parse().map_err(|_| format!("'{text}' is no size (such as 64, 4k, 1m)"))?;
-    n.checked_mul(1 << shift).filter(|n| *n <= isize::MAX as usize).ok_or_else(|| format!("{text}: too large a size"))
-}
-
-/// A list of sizes and ranges, strictly ascending.
-pub(super) fn sizes(text: &str) -> Result<Sizes, String> {
-    let mut all: Vec<usize> = Vec::new();
-    for item in text.split(',') {
-        let parts: Vec<&str> = item.split(':').collect();
-        let new = match parts[..] {
-            [one] => vec![size(one)?],
-            [from, to] => range(size(from)?, size(to)?, 2, item)?,
-            [from, to, factor] => {
-                let factor = factor.parse().ok().filter(|f| *f >= 2);
-                range(
-                    size(from)?,
-                    size(to)?,
-                    factor.ok_or_else(|| format!("'{item}': the factor must be 2 or more"))?,
-                    item,
-                )?
-            }
-            _ => return Err(format!("'{item}' is no range of sizes (FROM:TO or FROM:TO:FACTOR)")),
-        };
-        for n in new {
-            match all.last() {
-                Some(last) if *last == n => return Err(format!("{n} is there twice")),
-                Some(last) if *last > n => return Err(format!("{n} comes after {last}: sizes must ascend")),
-                _ => all.push(n),
-            }
-        }
-    }
-    Ok(Sizes(all))
-}
-
-fn range(from: usize, to: usize, factor: usize, item: &str) -> Result<Vec<usize>, String> {
-    if from == 0 || from > to {
-        return Err(format!("'{item}': a range goes from 1 or more upward"));
-    }
-    Ok(std::iter::successors(Some(from), |n| n.checked_mul(factor)).take_while(|n| *n <= to).collect())
 }
 
 /// A rank, or a rotating root.
@@ -106,6 +55,11 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 /// A share below one half.
 pub(super) fn trim(text: &str) -> Result<f64, String> {
     part(text).filter(|s| (0.0..0.5).contains(s)).ok_or_else(|| "must be from 0 to below 0.5 (0.25 or 25%)".to_owned())
+}
+
+/// A share from 0 on.
+pub fn tolerance(text: &str) -> Result<f64, String> {
+    part(text).filter(|s| (0.0..=100.0).contains(s)).ok_or_else(|| "must be a share from 0 on (0.1 or 10%)".to_owned())
 }
 
 /// A confidence: from one half upward, below certainty.
@@ -143,37 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn size_lists() {
-        assert_eq!(sizes("8,64,1k,1m").unwrap().0, [8, 64, 1024, 1 << 20]);
-        assert_eq!(sizes("8:64").unwrap().0, [8, 16, 32, 64]);
-        assert_eq!(sizes("0,8:100:3").unwrap().0, [0, 8, 24, 72]);
-        for (text, want) in [
-            ("64,8", "8 comes after 64"),
-            ("8,8", "8 is there twice"),
-            ("8:32,16", "16 comes after 32"),
-            ("", "is no size"),
-            ("8,,9", "is no size"),
-            ("1x", "unknown unit 'x'"),
-            ("-1", "is no size"),
-            ("64:8", "upward"),
-            ("0:8", "upward"),
-            ("8:64:1", "factor"),
-            ("1:2:3:4", "no range"),
-            ("99999999999g", "too large"),
-            ("99999999999999999999", "is no size"),
-        ] {
-            let error = sizes(text).unwrap_err();
-            assert!(error.contains(want), "{text}: {error}");
-        }
-    }
-
-    #[test]
     fn shares_and_percentages() {
         assert_eq!((part("5%"), part("0.25"), part("x"), part("nan")), (Some(0.05), Some(0.25), None, None));
         assert!(trim("0.5").is_err() && trim("0").is_ok() && trim("-1").is_err());
         assert!(confidence("95%").is_ok() && confidence("95").is_err() && confidence("1").is_err());
         assert_eq!(percent("5%"), Ok(5.0));
         assert!(percent("0").is_err() && percent("-5").is_err() && percent("five").is_err());
+        assert!(tolerance("0") == Ok(0.0) && tolerance("10%") == Ok(0.1) && tolerance("-1%").is_err());
         assert!(share("0").is_err() && share("1").is_ok());
         assert!(align("48").is_err() && align("0").is_err() && align("4k") == Ok(4096));
     }
