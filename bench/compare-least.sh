@@ -40,7 +40,7 @@ measure() {
         variants+=(--b "$component")
     done
     files+=("$out/$job.$(IFS=-; echo "$*").txt")
-    "${launch[@]}" "$mpiperf" compare --a '^rust,least' "${variants[@]}" "${what[@]}" | tee "${files[-1]}"
+    "${launch[@]}" "$mpiperf" compare --wide --a '^rust,least' "${variants[@]}" "${what[@]}" | tee "${files[-1]}"
 }
 what=("$@")
 for job in $(seq "$jobs"); do

@@ -153,8 +153,77 @@ job 4 run bcast reduce allgatherv neighbor_alltoall comm_dup --sizes 1k --root r
 succeeds "four ranks" 'allgatherv  *1 KiB' 'comm_dup  *-'
 job 2 run ibcast --sizes 64k --overlap --test-every 5 "${few[@]}"
 succeeds "overlap" 'hidden'
-job 2 run barrier --passes 3 --calls 8 --correct 8 --least 1
+job 2 run barrier --passes 3 --calls 8 --correct 8 --least 1 --wide
 succeeds "passes" "barrier  *- *[2-9][0-9] "
+# ---------------------------------------------------------------- check: a baseline, and what is slower
+
+# The rows of a file with made-up times, as on a calm machine: all of 1 µs, but so many seconds for the first.
+made_up() {
+    python3 - "$1" "$2" "$3" <<'PYTHON'
+import json, sys
+found = json.load(open(sys.argv[1]))
+for i, row in enumerate(found["rows"]):
+    mean = 1e-6 if i else float(sys.argv[3])
+    times = {"correct": 30, "kept": 16, "mean": mean, "min": mean, "max": mean, "percentiles": [mean] * 6}
+    row["summary"] = dict(times, **{name: mean / 100 for name in ("error", "error_untrimmed", "interval")})
+    row["budget"] = {"clock": 1e-8, "resolution": 1e-8, "sampling": mean / 100}
+json.dump(found, open(sys.argv[2], "w"))
+PYTHON
+}
+# Ended with this code.
+ends() {
+    if [ "$status" -eq "$2" ]; then good; else bad "$1: not with code $2"; fi
+}
+made_up "$scratch/one.json" "$scratch/old.json" 1e-6
+made_up "$scratch/one.json" "$scratch/slow.json" 1e-5
+try "$program" check "$scratch/old.json" "$scratch/same.json"
+refuses "check of a file that is not there" "same.json"
+cp "$scratch/old.json" "$scratch/same.json"
+try "$program" check "$scratch/old.json" "$scratch/same.json" --tolerance 0 --junit "$scratch/junit.xml" --markdown "$scratch/check.md"
+ends "check of the same" 0
+succeeds "check of the same" '^bcast  *2  *8 B .* no difference shown' '^none of 5 cases is shown to be slower'
+try "$program" check --baseline "$scratch/old.json" "$scratch/slow.json" --junit "$scratch/junit.xml" --markdown "$scratch/check.md"
+ends "check of what is slower" 4
+grep -q '^bcast  *2  *8 B .* 10.0000 .* slower$' "$scratch/out" && good || bad "check: the row of what is slower"
+grep -q '^| bcast  *| *2 | .* \*\*slower\*\*' "$scratch/check.md" && good || bad "check: Markdown"
+python3 - "$scratch/junit.xml" <<'PYTHON' && good || bad "check: JUnit"
+import sys, xml.etree.ElementTree as tree
+suite = tree.parse(sys.argv[1]).getroot()
+cases = suite.findall("testcase")
+assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("5", "1", "0"), suite.attrib
+assert len(cases) == 5 and "10.000 times" in cases[0].find("failure").get("message"), cases
+PYTHON
+# Measured again; a time that no machine has shows however busy this one is.
+made_up "$scratch/one.json" "$scratch/fast.json" 1e-20
+job 2 check --baseline "$scratch/fast.json" --json "$scratch/now.json"
+ends "check that measures" 4
+job 2 check --baseline "$scratch/merged.json"
+refuses "check of ratios that measures" "holds ratios"
+
+# ---------------------------------------------------------------- habits: other columns, fewer ranks, pairs
+
+job 4 run bcast barrier --sizes 8 --ranks 2,3,4 "${few[@]}" --json "$scratch/ranks.json"
+succeeds "ranks one after the other" ': 2 processes' ': 3 processes' ': 4 processes'
+python3 -c "import json; found = json.load(open('$scratch/ranks.json'))
+assert [row['processes'] for row in found['rows']] == [2, 2, 3, 3, 4, 4] and found['about']['processes'] == 4, found" && good || bad "rows of the ranks"
+job 2 run bcast --sizes 8 --ranks 2,5
+refuses "more ranks than there are" "from 2 to the 2 ranks"
+job 4 run pingpong stream exchange --sizes 8,1k "${few[@]}" --window 16 --json "$scratch/pairs.json"
+succeeds "pairs" 'pingpong  *8 B' '2 pairs: .* one way' '2 pairs: .* MB/s, .* messages/s'
+job 4 run stream --sizes 8 --pairs 3
+refuses "more pairs than there are" "4 ranks are 2 pairs"
+job 2 run bcast pingpong stream --sizes 8,4k "${few[@]}" --format osu
+succeeds "columns of other benchmarks" '^# Size  *Avg Latency(us)  *Min' '^8  *[0-9.]* *[0-9.]* *[0-9.]* *[0-9]*$' '^# Size  *Latency (us)$' \
+    '^# Size  *MB/s  *Messages/s$' '^4096  *[0-9.]*$'
+schema=docs/reference/mpiperf.schema.json
+try ci/schema.py "$schema" "$scratch"/{one,three,merged,now,ranks,pairs}.json
+succeeds "files against the schema"
+python3 -c "import json; found = json.load(open('$scratch/one.json')); found['rows'][0]['calls'] = 'many'; json.dump(found, open('$scratch/bad.json', 'w'))"
+try ci/schema.py "$schema" "$scratch/bad.json"
+ends "a wrong file against the schema" 1
+try "$program" schema
+cmp -s "$scratch/out" "$schema" && good || bad "the schema that the program prints is not the published one"
+
 if [ $short = 1 ]; then
     job 2 compare bcast --a tuned --b ^tuned --sizes 8 --setups 3 "${few[@]}" --json "$scratch/compared.json"
     succeeds "compare" 'a = tuned, b = ^tuned' 'bcast  *8 B'

@@ -106,7 +106,12 @@ fn settings(operation: &Operation, full: bool, size: usize) -> Vec<Setting> {
         (true, true) => &[0, 8, 1000, 40_000, 300_000],
     };
     all.extend(sizes.iter().map(|bytes| Setting { bytes: *bytes, ..plain.clone() }));
-    if !operation.sized {
+    if operation.pairs() {
+        let window = if operation.name == "pingpong" { 0 } else { 5 };
+        all.iter_mut().for_each(|setting| setting.window = window);
+        all.push(Setting { pairs: 1, window, ..plain.clone() });
+    }
+    if !operation.sized || operation.pairs() {
         return all;
     }
     let bytes = 480;

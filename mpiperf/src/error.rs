@@ -29,6 +29,9 @@ pub enum Error {
     /// The measurement cannot be done so that its numbers mean anything.
     #[error("{0}")]
     Measure(String),
+    /// `check` shows that something takes longer than it did.
+    #[error("{0}")]
+    Slower(String),
     /// Another rank's failure, told to all by [`crate::mpi::Comm::agree`].
     #[error("{text}")]
     Agreed {
@@ -48,11 +51,12 @@ impl Error {
         Error::Usage(text.into())
     }
 
-    /// 2 for wrong usage, 3 for a wrong result, 1 for everything else.
+    /// 2 for wrong usage, 3 for a wrong result, 4 for what `check` shows to be slower, 1 for everything else.
     pub fn status(&self) -> i32 {
         match self {
             Error::Usage(_) => 2,
             Error::Wrong(_) => 3,
+            Error::Slower(_) => 4,
             Error::Agreed { status, .. } => *status,
             _ => 1,
         }

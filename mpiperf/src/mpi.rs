@@ -7,6 +7,7 @@
 
 use std::ffi::CString;
 use std::os::raw::{c_int, c_void};
+use std::time::{Duration, Instant};
 
 pub use mpi::ffi;
 
@@ -210,6 +211,27 @@ impl Comm {
     /// All processes arrive. Collective.
     pub fn barrier(&self) -> Result<()> {
         call!(MPI_Barrier(self.raw))
+    }
+
+    /// Waits without a core until all processes come here; false if that takes longer than `limit`, or
+    /// fails: then the communicator is of no more use. Collective.
+    pub fn meet(&self, limit: Option<Duration>) -> Result<bool> {
+        // SAFETY: a handle without content, set by the next call.
+        let mut request: ffi::MPI_Request = unsafe { std::mem::zeroed() };
+        // The request lives until the process ends or the barrier is complete.
+        call!(MPI_Ibarrier(self.raw, &mut request))?;
+        let start = Instant::now();
+        let mut done = 0;
+        while limit.is_none_or(|limit| start.elapsed() < limit) {
+            // SAFETY: a constant of the library.
+            let ignore = unsafe { ffi::RSMPI_STATUS_IGNORE };
+            call!(MPI_Test(&mut request, &mut done, ignore))?;
+            if done != 0 {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(false)
     }
 
     /// The same outcome on every rank: the error of the lowest rank that has one, or success. Collective.

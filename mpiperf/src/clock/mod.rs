@@ -19,7 +19,9 @@ pub use global::Global;
 pub use timer::{Origin, Timer};
 
 /// Which counter a timer reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The time stamp counter if it is invariant and synchronous, else the system's clock.
@@ -45,7 +47,9 @@ impl Source {
 }
 
 /// How the offsets are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
     /// Rank 0 with each rank.

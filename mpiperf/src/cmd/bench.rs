@@ -2,11 +2,11 @@
 //! What `run` and `compare` have in common: clock, plan, and rows out of samples.
 
 use super::options::How;
-use crate::clock::{Global, Timer};
+use crate::clock::{Global, Scheme, Source, Timer};
 use crate::error::{Error, Result};
 use crate::measure::{Plan, Sample, Verdict};
 use crate::mpi::Comm;
-use crate::op::Setting;
+use crate::op::{Setting, pairs};
 use crate::report::about::ClockAbout;
 use crate::report::results::{FORMAT, VERSION};
 use crate::report::{About, Results, Row};
@@ -33,20 +33,34 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Sets up everything. Collective.
+    /// Sets up everything that the command line asks for. Collective.
     pub fn new(comm: &'a Comm, how: &How, plan: Plan, confidence: f64, label: Option<&str>) -> Result<Bench<'a>> {
-        let timer = comm.agree(Timer::new(how.timer))?;
-        let clock = Global::synchronise(comm, timer, how.sync)?;
+        Bench::set_up(comm, (how.timer, how.sync), how.trim, &how.arrival_name(), plan, confidence, label)
+    }
+
+    /// Sets up everything: `clock` is the timer and how offsets are found. Collective.
+    pub fn set_up(
+        comm: &'a Comm,
+        clock: (Source, Scheme),
+        trim: f64,
+        arrival: &str,
+        plan: Plan,
+        confidence: f64,
+        label: Option<&str>,
+    ) -> Result<Bench<'a>> {
+        let timer = comm.agree(Timer::new(clock.0))?;
+        let scheme = clock.1;
+        let clock = Global::synchronise(comm, timer, scheme)?;
         let mut resolution = [clock.timer.resolution()];
         comm.max(&mut resolution)?;
         let mut about = About::collect(comm, label)?;
         about.clock = Some(ClockAbout {
             source: clock.timer.source(),
             resolution: resolution[0],
-            scheme: how.sync,
+            scheme,
             uncertainty: clock.uncertainty,
         });
-        let (trim, arrival) = (how.trim, how.arrival_name());
+        let arrival = arrival.to_owned();
         Ok(Bench { comm, clock, plan, trim, confidence, about, arrival, resolution: resolution[0] })
     }
 
@@ -74,9 +88,11 @@ impl<'a> Bench<'a> {
                 resolution: self.resolution,
                 sampling: s.interval,
             }),
+            rate: summary.as_ref().and_then(|s| pairs::rate(setting, self.comm.size(), s.mean)),
             summary,
             first: times(Verdict::First).map(|s| s.time).collect(),
             spread: median(&spreads),
+            passes: vec![],
             window,
             ordinary: None,
             overlap: None,

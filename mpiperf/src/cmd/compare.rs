@@ -13,7 +13,7 @@ use crate::op::Setting;
 use crate::op::bare::Way;
 use crate::report::about::{has_variable, library_text, prefers_components};
 use crate::report::output::{Kind, Output};
-use crate::report::table::{compare_heading, compare_row, preamble};
+use crate::report::table::{Look, compare_heading, compare_row, preamble};
 use crate::report::units::bytes;
 use crate::report::{Comparison, Row};
 use crate::stats::{Ratio, judge};
@@ -81,10 +81,11 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     let confidence = args.how.confidence.unwrap_or(0.99);
     let mut bench = Bench::new(comm, &args.how, plan, confidence, None)?;
     let labels = labels(&args.a, &args.b, args.slow_b);
+    let look = Look::new(files.wide, settings.iter());
     let said = output.as_ref().map_or(Ok(()), |output| {
         output.say(&preamble(&bench.about, bench.confidence, bench.trim))?;
         output.say(&asked(args))?;
-        output.say(&compare_heading(args.beside.overlap))
+        output.say(&compare_heading(args.beside.overlap, look))
     });
     comm.agree(said)?;
     let mut results = bench.results(vec![]);
@@ -96,8 +97,8 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
         let written = output.as_mut().map_or(Ok(()), |output| {
             let (about, arrival) = (&bench.about, bench.arrival.as_str());
             let line = |(i, (comparison, row)): (usize, &(Comparison, Row))| {
-                let line = compare_row(comparison, &a, row, args.beside.overlap);
-                if i == 0 && args.b.len() == 1 { line } else { format!("{line}; {}", comparison.b) }
+                let of = if i == 0 && args.b.len() == 1 { String::new() } else { format!("; {}", comparison.b) };
+                compare_row(comparison, [&a, row], args.beside.overlap, look, &of)
             };
             let lines: Vec<String> = others.iter().enumerate().map(line).collect();
             output.done(&lines.join("\n"), |csv| {

@@ -8,8 +8,9 @@ use super::values::confidence;
 use crate::error::{Error, Result};
 use crate::report::groups::{Groups, Repeated, same};
 use crate::report::output::{Kind, Output, say};
-use crate::report::table::{compare_heading, compare_row};
+use crate::report::table::{Look, compare_heading, compare_row};
 use crate::report::units::{bytes, percent, time};
+use crate::report::whole::{Style, table};
 use crate::report::{About, Results};
 
 /// The command line of `mpiperf merge`.
@@ -78,7 +79,8 @@ pub fn merge(args: &MergeArgs) -> Result<()> {
     let mut output = Output::open(csv, json, Kind::Comparisons, merged.comparisons.len())?;
     let base = args.base.as_deref().unwrap_or(groups.labels[0]);
     output.say(&format!("# b against a, a = {base}; intervals over runs at {}", percent(args.confidence)))?;
-    output.say(&format!("{}  b", compare_heading(false)))?;
+    let look = Look::new(args.files.wide, merged.comparisons.iter().map(|one| &one.setting));
+    output.say(&compare_heading(false, look))?;
     for comparison in &merged.comparisons {
         let find = |label: &str| {
             let is = |c: &crate::report::Row| {
@@ -87,14 +89,14 @@ pub fn merge(args: &MergeArgs) -> Result<()> {
             merged.rows.iter().find(|r| is(r))
         };
         let (Some(a), Some(b)) = (find(&comparison.a), find(&comparison.b)) else { continue };
-        let line = format!("{}; b = {}", compare_row(comparison, a, b, false), comparison.b);
+        let line = compare_row(comparison, [a, b], false, look, &format!("; b = {}", comparison.b));
         output.done(&line, |csv| csv.comparison(&merged.about, "", comparison, a, b))?;
     }
     output.finish(&merged)
 }
 
 /// Results are not written over what they come from.
-fn refuse_inputs<'a>(inputs: &[PathBuf], outputs: impl Iterator<Item = &'a Path>) -> Result<()> {
+pub fn refuse_inputs<'a>(inputs: &[PathBuf], outputs: impl Iterator<Item = &'a Path>) -> Result<()> {
     for path in outputs {
         if inputs.iter().any(|i| i == path) {
             return Err(Error::usage(format!("{} is read: it is not written over", path.display())));
@@ -108,14 +110,14 @@ pub fn repro(args: &ReproArgs) -> Result<()> {
     let files = read(&args.inputs)?;
     let groups = Groups::new(&files);
     let labelled = groups.labels.len() > 1;
-    let mut lines: Vec<[String; 8]> = Vec::new();
+    let mut lines: Vec<Vec<String>> = Vec::new();
     let mut lower = 0;
     for cell in &groups.cells {
         for (label, name) in groups.labels.iter().enumerate() {
             let Some(Repeated { runs, mean, ordinary }) = cell.repeated(label) else { continue };
             let better = mean.1 < ordinary.1;
             lower += usize::from(better);
-            lines.push([
+            lines.push(vec![
                 if labelled { format!("{} ({name})", cell.setting.operation) } else { cell.setting.operation.clone() },
                 if cell.setting.bytes > 0 { bytes(cell.setting.bytes) } else { "-".to_owned() },
                 runs.to_string(),
@@ -134,33 +136,10 @@ pub fn repro(args: &ReproArgs) -> Result<()> {
     }
     let cells = lines.len();
     say("# relative standard error of the mean over separate runs")?;
-    for line in aligned(&lines, args.markdown) {
-        say(&line)?;
-    }
+    let heading = ["operation", "size", "runs", "mpiperf", "rel. SE", "ordinary", "rel. SE", "lower"];
+    say(&table(&heading, &lines, 1, false, if args.markdown { Style::Markdown } else { Style::Plain }))?;
     say(&format!(
         "lower than the ordinary loop's in {lower} of {cells} cells ({:.0} %)",
         100.0 * lower as f64 / cells as f64
     ))
-}
-
-/// With a heading; columns as wide as what is in them.
-fn aligned(lines: &[[String; 8]], markdown: bool) -> Vec<String> {
-    let heading =
-        ["operation", "size", "runs", "mpiperf", "rel. SE", "ordinary", "rel. SE", "lower"].map(str::to_owned);
-    let width = |column: usize| lines.iter().chain([&heading]).map(|l| l[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..heading.len()).map(width).collect();
-    let row = |line: &[String; 8]| {
-        let cell = |i: usize| {
-            let size = widths[i];
-            if i == 0 { format!("{:<size$}", line[i]) } else { format!("{:>size$}", line[i]) }
-        };
-        let cells: Vec<String> = (0..line.len()).map(cell).collect();
-        if markdown { format!("| {} |", cells.join(" | ")) } else { cells.join("  ") }
-    };
-    let mut all = vec![row(&heading)];
-    if markdown {
-        all.push(format!("| --- |{}", " ---: |".repeat(heading.len() - 1)));
-    }
-    all.extend(lines.iter().map(row));
-    all
 }

@@ -3,6 +3,7 @@
 
 pub mod audit;
 pub mod bench;
+pub mod check;
 pub mod compare;
 pub mod limits;
 pub mod list;
@@ -11,6 +12,7 @@ pub mod manual;
 pub mod memory;
 pub mod merge;
 pub mod options;
+pub mod passes;
 pub mod plot;
 pub mod run;
 pub mod selfcheck;
@@ -21,6 +23,8 @@ pub mod values;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::{Error, Result};
+use crate::report::output::say;
+use crate::report::schema;
 use session::{complain, launched, with_mpi};
 
 /// Measures the collectives of any MPI library with synchronised starts
@@ -40,6 +44,9 @@ enum Command {
     Compare(Box<compare::Args>),
     /// Compare results files of alternating runs, such as those of different MPI libraries
     Merge(merge::MergeArgs),
+    /// Say whether something takes longer than in a baseline, with exit status 4: files are compared, or the
+    /// baseline's cases measured again (under mpiexec)
+    Check(check::Args),
     /// Show how well separate runs repeat, beside the ordinary loop
     Repro(merge::ReproArgs),
     /// Draw results files
@@ -58,6 +65,8 @@ enum Command {
     Locks(locks::Args),
     /// List operations, datatypes and reductions
     List,
+    /// Print the JSON Schema of results files (--json of run, compare, merge and check)
+    Schema,
     /// Check whether this machine can be trusted to measure (under mpiexec)
     Selfcheck(selfcheck::Args),
     /// Put faults into calls and see whether each is noticed (under mpiexec)
@@ -86,11 +95,14 @@ pub fn main() -> i32 {
         Command::Locks(args) if args.profile => with_mpi(locks::profile),
         Command::Locks(args) => alone(|| locks::run(&args)),
         Command::Merge(args) => alone(|| merge::merge(&args)),
+        Command::Check(args) if args.measures() => with_mpi(|comm| check::measured(&args, comm)),
+        Command::Check(args) => alone(|| check::files(&args)),
         Command::Repro(args) => alone(|| merge::repro(&args)),
         Command::Plot(args) => alone(|| plot::run(&args)),
         Command::List => alone(list::run),
         Command::Completions(args) => alone(|| manual::completions(&args, &mut Cli::command())),
         Command::Man(args) => alone(|| manual::man(&args, Cli::command())),
+        Command::Schema => alone(|| say(schema::text()?.trim_end())),
     }
 }
 

@@ -46,6 +46,13 @@ pub struct What {
     /// Neighbours in the neighbour collectives
     #[arg(long, value_enum, default_value_t = Topology::Torus)]
     pub topology: Topology,
+    /// Pairs of ranks in pingpong, stream and exchange: rank i and rank i + half of the ranks (default: as
+    /// many as there are)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub pairs: Option<u32>,
+    /// Messages of a call of stream and exchange
+    #[arg(long, default_value_t = op::pairs::WINDOW as u32, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub window: u32,
     /// Do not verify results (outside the timed part)
     #[arg(long)]
     pub no_verify: bool,
@@ -123,6 +130,9 @@ pub struct Beside {
 /// Where it is written.
 #[derive(Debug, Clone, Args)]
 pub struct Files {
+    /// Show all columns (default: those that fit into 100)
+    #[arg(long)]
+    pub wide: bool,
     /// Write CSV, one row for each tuple of independent variables
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
@@ -198,14 +208,20 @@ impl What {
         let mut all = Vec::new();
         for operation in self.operations()? {
             let sizes = if operation.sized { &self.sizes.0[..] } else { &[0] };
-            all.extend(sizes.iter().map(|n| self.setting(operation, *n)));
+            let settings: Vec<Setting> = sizes.iter().map(|n| self.setting(operation, *n)).collect();
+            if operation.pairs() {
+                settings.iter().try_for_each(|setting| op::pairs::check(setting, processes))?;
+            }
+            all.extend(settings);
         }
         Ok(all)
     }
 
     fn setting(&self, operation: &Operation, bytes: usize) -> Setting {
         // What the operation does not have gets its neutral value, so that equal cases have equal settings.
-        let datatype = self.datatype.as_deref().unwrap_or_else(|| operation.default_datatype(&self.op));
+        let default = operation.default_datatype(&self.op);
+        let datatype = self.datatype.as_deref().filter(|_| !operation.pairs()).unwrap_or(default);
+        let windows = matches!(operation.kind, op::Kind::Stream | op::Kind::Exchange);
         Setting {
             operation: operation.name.to_owned(),
             bytes,
@@ -229,6 +245,8 @@ impl What {
             verify: !self.no_verify,
             seed: self.seed,
             topology: if operation.neighbor { self.topology } else { Topology::Torus },
+            pairs: self.pairs.filter(|_| operation.pairs()).unwrap_or(0) as usize,
+            window: if windows { self.window as usize } else { 0 },
         }
     }
 }

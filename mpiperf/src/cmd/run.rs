@@ -3,15 +3,16 @@
 
 use super::bench::{Bench, enough, on_rank_0};
 use super::options::{Beside, Files, How, What};
+use super::passes::{Gathered, in_passes, on_first};
 use crate::error::{Error, Result};
-use crate::measure::{Outcome, Sample, Verdict, measure, ordinary_loop};
+use crate::measure::{Plan, Sample, Verdict, measure, ordinary_loop};
 use crate::mpi::Comm;
 use crate::op::bare::Way;
 use crate::op::{self, Setting};
+use crate::report::osu;
 use crate::report::output::{Kind, Output};
-use crate::report::table::{Extra, preamble, run_heading, run_row};
-use crate::report::units::bytes;
-use crate::report::{Ordinary, Overlapped, Row};
+use crate::report::table::{Extra, Look, preamble, run_heading, run_row};
+use crate::report::{Ordinary, Overlapped, Results, Row};
 use crate::stats::Summary;
 
 /// The command line of `mpiperf run`.
@@ -23,6 +24,9 @@ pub struct Args {
     how: How,
     #[command(flatten)]
     files: Files,
+    /// How rows are shown
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
     /// Report each rank's own times, too
     #[arg(long)]
     per_rank: bool,
@@ -35,6 +39,10 @@ pub struct Args {
     /// together: a machine that is now faster and now slower for a second is seen in both states
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     passes: u32,
+    /// Measure on so many ranks of the job, one after the other: 2,4,8 are the first two, the first four and
+    /// the first eight, while the others sleep
+    #[arg(long, value_delimiter = ',', value_name = "RANKS")]
+    ranks: Vec<usize>,
     /// Show the ordinary loop (barrier, as many calls, mean of rank 0) beside
     #[arg(long)]
     ordinary: bool,
@@ -43,51 +51,99 @@ pub struct Args {
     label: Option<String>,
 }
 
+/// How rows are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A table with what a number may be wrong by
+    Table,
+    /// The columns of the OSU Micro-Benchmarks
+    Osu,
+}
+
+impl Args {
+    /// How many ranks each turn has.
+    fn turns(&self, here: usize) -> Result<Vec<usize>> {
+        if self.ranks.is_empty() {
+            return Ok(vec![here]);
+        }
+        for (i, n) in self.ranks.iter().enumerate() {
+            if *n < 2 || *n > here {
+                return Err(Error::usage(format!("--ranks {n}: must be from 2 to the {here} ranks of this job")));
+            }
+            if self.ranks[..i].contains(n) {
+                return Err(Error::usage(format!("--ranks: {n} is there twice")));
+            }
+        }
+        Ok(self.ranks.clone())
+    }
+}
+
 /// Measures and reports. Collective.
 pub fn run(args: &Args, comm: &Comm) -> Result<()> {
     enough(comm)?;
-    let settings = args.what.settings(comm.size())?;
-    args.beside.check(&settings)?;
+    let of = |n: usize| args.what.settings(n).map(|settings| (n, settings));
+    let turns = args.turns(comm.size())?.into_iter().map(of).collect::<Result<Vec<_>>>()?;
     let plan = args.how.plan(comm)?;
-    let measured = comm.dup()?;
-    try_out(&measured, &settings)?;
-    let extra = Extra { ordinary: args.ordinary, overlap: args.beside.overlap };
+    for (n, settings) in &turns {
+        args.beside.check(settings)?;
+        plan.check(*n)?;
+        on_first(comm, *n, |comm| try_out(&comm.dup()?, settings))?;
+    }
     let files = &args.files;
-    let mut output =
-        on_rank_0(comm, || Output::open(files.csv.as_deref(), files.json.as_deref(), Kind::Rows, settings.len()))?;
+    let steps = turns.iter().map(|(_, settings)| settings.len()).sum();
+    let mut output = on_rank_0(comm, || Output::open(files.csv.as_deref(), files.json.as_deref(), Kind::Rows, steps))?;
+    let mut all: Option<Results> = None;
+    for (n, settings) in &turns {
+        on_first(comm, *n, |comm| {
+            let new = turn(args, comm, plan.clone(), settings, &mut output)?;
+            all = Some(match all.take() {
+                None => new,
+                Some(before) => before.with(new),
+            });
+            Ok(())
+        })?;
+    }
+    on_rank_0(comm, || match (&mut output, &all) {
+        (Some(output), Some(results)) => output.finish(results),
+        _ => Ok(()),
+    })?;
+    Ok(())
+}
+
+/// Measures and shows all settings on all ranks of `comm`. Collective.
+fn turn(args: &Args, comm: &Comm, plan: Plan, settings: &[Setting], output: &mut Option<Output>) -> Result<Results> {
+    let look = Look::new(args.files.wide, settings.iter());
+    let extra = Extra { ordinary: args.ordinary, overlap: args.beside.overlap, look };
     let confidence = args.how.confidence.unwrap_or(0.95);
+    let measured = comm.dup()?;
     let mut bench = Bench::new(comm, &args.how, plan, confidence, args.label.as_deref())?;
     let said = output.as_ref().map_or(Ok(()), |output| {
         output.say(&preamble(&bench.about, bench.confidence, bench.trim))?;
-        output.say(&run_heading(extra))
+        if args.format == Format::Osu { Ok(()) } else { output.say(&run_heading(extra)) }
     });
     comm.agree(said)?;
-    let mut rows = Vec::new();
-    let mut gathered: Vec<Outcome> = settings.iter().map(|_| Outcome::default()).collect();
-    for pass in 1..args.passes {
-        for (setting, so_far) in settings.iter().zip(&mut gathered) {
-            if let Some(output) = &output {
-                output.next(&format!("pass {pass} of {}: {} {}", args.passes, setting.operation, bytes(setting.bytes)));
+    let mut rows: Vec<Row> = Vec::new();
+    let output = std::cell::RefCell::new(output.as_mut());
+    let next = |what: &str| output.borrow().iter().for_each(|output| output.next(what));
+    in_passes(&mut bench, &measured, settings, args.passes, next, |bench, setting, gathered| {
+        let mut row = one(args, bench, &measured, setting, gathered)?;
+        let line = match args.format {
+            Format::Table => run_row(&row, extra),
+            Format::Osu => {
+                let first = rows.last().is_none_or(|last| last.setting.operation != setting.operation);
+                let heading = if first { osu::heading(setting, comm.size()) + "\n" } else { String::new() };
+                let ranks = if args.per_rank { row.ranks.clone() } else { std::mem::take(&mut row.ranks) };
+                heading + &osu::row(&row, &ranks)
             }
-            gather(so_far, &mut bench, &measured, setting)?;
-        }
-    }
-    for (setting, mut outcome) in settings.iter().zip(gathered) {
-        if let Some(output) = &output {
-            output.next(&format!("{} {}", setting.operation, bytes(setting.bytes)));
-        }
-        gather(&mut outcome, &mut bench, &measured, setting)?;
-        let row = one(args, &mut bench, &measured, setting, outcome)?;
-        let written = output.as_mut().map_or(Ok(()), |output| {
+        };
+        let written = output.borrow_mut().as_mut().map_or(Ok(()), |output| {
             let (about, arrival) = (&bench.about, bench.arrival.as_str());
-            output.done(&run_row(&row, extra), |csv| csv.row(about, arrival, confidence, &row))
+            output.done(&line, |csv| csv.row(about, arrival, confidence, &row))
         });
-        comm.agree(written)?;
         rows.push(row);
-    }
-    let results = bench.results(rows);
-    on_rank_0(comm, || output.as_mut().map_or(Ok(()), |output| output.finish(&results)))?;
-    Ok(())
+        comm.agree(written)
+    })?;
+    Ok(bench.results(rows))
 }
 
 /// What bare ways want before any variant is made: an error where an operation has none of those in `named`
@@ -122,22 +178,12 @@ fn largest(settings: &[Setting]) -> impl Iterator<Item = &Setting> {
     settings.chunk_by(|one, next| one.operation == next.operation).filter_map(|same| same.last())
 }
 
-/// Measures one case, and adds what that gives to what earlier passes gave. Collective.
-fn gather(so_far: &mut Outcome, bench: &mut Bench, measured: &Comm, setting: &Setting) -> Result<()> {
-    let mut cases = [op::make(measured, setting)?];
-    let more = measure(bench.comm, &mut bench.clock, &mut cases, &bench.plan)?;
-    so_far.samples.extend(more.samples);
-    so_far.window = more.window;
-    so_far.notes.extend(more.notes);
-    so_far.notes.dedup();
-    Ok(())
-}
-
 /// The row of a case; meaningful on rank 0. Collective.
-fn one(args: &Args, bench: &mut Bench, measured: &Comm, setting: &Setting, outcome: Outcome) -> Result<Row> {
+fn one(args: &Args, bench: &mut Bench, measured: &Comm, setting: &Setting, gathered: Gathered) -> Result<Row> {
+    let Gathered { outcome, passes } = gathered;
     let mut row = bench.row(&bench.about.label, setting, 0, &outcome.samples, outcome.window);
-    row.notes = outcome.notes;
-    if args.per_rank {
+    (row.notes, row.passes) = (outcome.notes, passes);
+    if args.per_rank || args.format == Format::Osu {
         row.ranks = per_rank(bench, &outcome.samples);
     }
     if args.beside.overlap {

@@ -2,7 +2,7 @@
 //! MPI from the first call to the last: every failure ends in one message and the same exit status
 //! everywhere, and none in a hang.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::call;
 use crate::error::{Error, Result};
@@ -41,11 +41,12 @@ pub fn with_mpi(work: impl FnOnce(&Comm) -> Result<()>) -> i32 {
 /// they wait for this rank somewhere else: then it ends the job.
 fn conclude(comm: &Comm, outcome: &Result<()>) -> i32 {
     if let Err(error) = outcome
-        && !all_here(comm)
+        && !comm.meet(Some(GRACE)).unwrap_or(false)
     {
         return abort(error);
     }
-    if outcome.is_ok() && comm.barrier().is_err() {
+    // Those that failed wait in a nonblocking one: both kinds must be the same for the library.
+    if outcome.is_ok() && comm.meet(None).is_err() {
         return 1;
     }
     let mine = outcome.as_ref().err().map_or(0, Error::status);
@@ -57,30 +58,6 @@ fn conclude(comm: &Comm, outcome: &Result<()>) -> i32 {
     // Nobody leaves before it is said: a launcher kills the others when one is gone.
     let _ = comm.barrier();
     all.into_iter().max().unwrap_or(0)
-}
-
-/// Whether all ranks come to the end within [`GRACE`].
-fn all_here(comm: &Comm) -> bool {
-    // SAFETY: a handle without content, set by the next call.
-    let mut request: ffi::MPI_Request = unsafe { std::mem::zeroed() };
-    // SAFETY: the communicator is valid, and the request lives until the process ends or the barrier is
-    // complete.
-    if call!(MPI_Ibarrier(comm.raw(), &mut request)).is_err() {
-        return false;
-    }
-    let start = Instant::now();
-    let mut done = 0;
-    while start.elapsed() < GRACE {
-        // SAFETY: the request is the one started above.
-        if call!(MPI_Test(&mut request, &mut done, ffi::RSMPI_STATUS_IGNORE)).is_err() {
-            return false;
-        }
-        if done != 0 {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    false
 }
 
 /// Says what went wrong and ends the job.

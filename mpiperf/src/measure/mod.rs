@@ -25,7 +25,7 @@ pub use wait::until;
 use crate::error::{Error, Result};
 
 /// How a case is measured. The defaults are the paper's.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// Calls that only initialise (k' = 4); their times are reported apart.
     pub first_calls: u32,
@@ -46,7 +46,7 @@ pub struct Plan {
 }
 
 /// The stopping rules.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct Stop {
     /// Rule 1: so many calls made (100) …
     pub calls: u32,
@@ -59,7 +59,7 @@ pub struct Stop {
 }
 
 /// Arrival patterns: seconds after the scheduled moment.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
     /// All at once.
@@ -73,7 +73,9 @@ pub enum Arrival {
 }
 
 /// How a rank waits for its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Wait {
     /// Reads the clock until it is time; sleeps before, where that is more than a millisecond away.
@@ -84,7 +86,7 @@ pub enum Wait {
 }
 
 /// One call, over all ranks, in seconds. Known on rank 0 only.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct Sample {
     /// Which of the alternating cases.
     pub case: usize,
@@ -103,7 +105,7 @@ pub struct Sample {
 }
 
 /// Whether a call counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Correct.

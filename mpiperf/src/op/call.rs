@@ -160,7 +160,8 @@ pub unsafe fn start(kind: Kind, mode: Mode, a: &Arguments, to: &Target, request:
         Kind::NeighborAlltoallw => {
             by_mode!(MPI_Neighbor_alltoallw MPI_Ineighbor_alltoallw mpiperf_Neighbor_alltoallw_init(s, sns, sdas, ts, r, rns, rdas, ts))
         }
-        // Not collectives over data: `communicator` makes these calls.
+        // Not collectives over data: `communicator` and `pairs` make these calls.
         Kind::CommDup | Kind::CommSplit | Kind::CommCreate | Kind::CommFree => 0,
+        Kind::PingPong | Kind::Stream | Kind::Exchange => 0,
     }
 }

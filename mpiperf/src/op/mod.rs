@@ -3,7 +3,8 @@
 //!
 //! [`table`] names the operations. [`shape`] says who sends what to whom, [`types`], [`content`] and
 //! [`reduction`] what the bytes are, [`buffers`] fills and checks them, [`call`] makes the MPI calls, and
-//! [`collective`] puts these together; [`communicator`] does the same for functions that make communicators.
+//! [`collective`] puts these together; [`communicator`] does the same for functions that make communicators,
+//! [`pairs`] for messages.
 
 pub mod bare;
 mod buffers;
@@ -14,6 +15,7 @@ mod content;
 mod known;
 pub mod memory;
 pub mod overlap;
+pub mod pairs;
 mod reduction;
 mod shape;
 mod table;
@@ -28,7 +30,7 @@ pub use table::{Kind, Operation, find, operations};
 pub use types::GRAMMAR as DATATYPES;
 
 /// How a call of the operation is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// `MPI_Bcast`.
@@ -40,7 +42,7 @@ pub enum Mode {
 }
 
 /// Everything that says what a case is, equal on all ranks.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct Setting {
     /// The operation's name: `bcast`, `ibcast`, `bcast_init`, `neighbor_alltoallv`, `comm_dup` …
     pub operation: String,
@@ -69,6 +71,16 @@ pub struct Setting {
     /// Virtual topology of the neighbour collectives.
     #[serde(default)]
     pub topology: Topology,
+    /// Pairs of ranks that send messages; 0: as many as there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pairs: usize,
+    /// Messages of a call of a stream; 0 for other operations.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub window: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl Default for Setting {
@@ -88,12 +100,25 @@ impl Default for Setting {
             verify: true,
             seed: 1,
             topology: Topology::Torus,
+            pairs: 0,
+            window: 0,
         }
     }
 }
 
 /// Who is whose neighbour in the neighbour collectives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
     /// A periodic two-dimensional grid, as square as the number of processes allows: four neighbours.
@@ -104,7 +129,7 @@ pub enum Topology {
 }
 
 /// The root of a rooted operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Root {
     /// One rank, always.
@@ -114,7 +139,7 @@ pub enum Root {
 }
 
 /// How many bytes each rank has in the vector operations; the mean is the message size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Counts {
     /// All the same.
@@ -128,7 +153,7 @@ pub enum Counts {
 }
 
 /// The state of the caches when a call starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cache {
     /// One set of buffers, used again and again.
@@ -138,7 +163,7 @@ pub enum Cache {
 }
 
 /// Computation beside a nonblocking operation.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct Overlap {
     /// Seconds of computation between start and wait.
     pub compute: f64,
@@ -220,6 +245,9 @@ pub fn make_beside(comm: &Comm, own: &Comm, setting: &Setting) -> Result<Box<dyn
     let operation = find(&setting.operation)?;
     if operation.communicator() {
         return Ok(Box::new(communicator::CommCase::new(comm, operation)?));
+    }
+    if operation.pairs() {
+        return Ok(Box::new(pairs::Pairs::new(comm, own, operation, setting)?));
     }
     Ok(Box::new(collective::Collective::new(comm, own, operation, setting)?))
 }

@@ -169,9 +169,14 @@ impl Shape {
             single,
         };
         match kind {
-            Kind::Barrier | Kind::CommDup | Kind::CommSplit | Kind::CommCreate | Kind::CommFree => {
-                shape(vec![Role::default()], &[], &[], (0, 0))
-            }
+            Kind::Barrier
+            | Kind::CommDup
+            | Kind::CommSplit
+            | Kind::CommCreate
+            | Kind::CommFree
+            | Kind::PingPong
+            | Kind::Stream
+            | Kind::Exchange => shape(vec![Role::default()], &[], &[], (0, 0)),
             Kind::Bcast => {
                 let message = || row(&[n], |_| What::Block(Who::Root, 0));
                 let root = Role { in_recv: true, sends: 0, ..role(message(), message()) };

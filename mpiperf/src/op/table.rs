@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The table of operations: names, kinds, and what each has.
 
+use strsim::levenshtein;
+
 use crate::error::{Error, Result};
 
 use super::Mode;
@@ -35,6 +37,9 @@ pub enum Kind {
     CommSplit,
     CommCreate,
     CommFree,
+    PingPong,
+    Stream,
+    Exchange,
 }
 
 /// An operation in the table.
@@ -66,6 +71,11 @@ impl Operation {
     /// Makes or frees communicators.
     pub fn communicator(&self) -> bool {
         matches!(self.kind, Kind::CommDup | Kind::CommSplit | Kind::CommCreate | Kind::CommFree)
+    }
+
+    /// Sends messages between pairs of ranks.
+    pub fn pairs(&self) -> bool {
+        matches!(self.kind, Kind::PingPong | Kind::Stream | Kind::Exchange)
     }
 
     /// The datatype to use where none is asked for: one that every library gets right.
@@ -117,6 +127,9 @@ macro_rules! table {
             entry(Kind::CommSplit, Mode::Blocking, "comm_split", "", "even and odd ranks into communicators of their own"),
             entry(Kind::CommCreate, Mode::Blocking, "comm_create", "", "a communicator of the same group"),
             entry(Kind::CommFree, Mode::Blocking, "comm_free", "", "frees a duplicate"),
+            entry(Kind::PingPong, Mode::Blocking, "pingpong", "s", "a message there and one back, in each pair of ranks"),
+            entry(Kind::Stream, Mode::Blocking, "stream", "s", "a window of messages one way, and an answer, in each pair"),
+            entry(Kind::Exchange, Mode::Blocking, "exchange", "s", "a window of messages each way, in each pair"),
         ]
     };
 }
@@ -165,26 +178,10 @@ pub(super) fn unknown(what: &str, name: &str, names: &[&str]) -> Error {
     let plain = plain.strip_prefix("mpi_").unwrap_or(&plain);
     let nearest = names
         .iter()
-        .min_by_key(|known| distance(plain, known))
-        .filter(|known| distance(plain, known) <= plain.len() / 2);
+        .min_by_key(|known| levenshtein(plain, known))
+        .filter(|known| levenshtein(plain, known) <= plain.len() / 2);
     let guess = nearest.map(|known| format!(" Did you mean '{known}'?")).unwrap_or_default();
     Error::usage(format!("there is no {what} '{name}'.{guess} Known: {}", names.join(", ")))
-}
-
-/// Edit distance of Levenshtein.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -197,7 +194,7 @@ mod tests {
             assert_eq!(OPERATIONS.iter().position(|other| other.name == operation.name), Some(i));
             assert_eq!(find(operation.name).unwrap().kind, operation.kind);
         }
-        assert_eq!(OPERATIONS.len(), 3 * 22 + 4);
+        assert_eq!(OPERATIONS.len(), 3 * 22 + 4 + 3);
         assert!(
             find("ialltoallw").unwrap().vector
                 && find("reduce_init").unwrap().rooted
@@ -211,10 +208,5 @@ mod tests {
         assert!(text.contains("'allreduce'?") && text.contains("comm_free") && text.contains("MPI_Alreduce"), "{text}");
         let text = find("xyzzyplugh").unwrap_err().to_string();
         assert!(!text.contains("did you mean") && text.contains("'xyzzyplugh'. Known: barrier, bcast"), "{text}");
-    }
-
-    #[test]
-    fn distances() {
-        assert_eq!([distance("", "abc"), distance("kitten", "sitting"), distance("same", "same")], [3, 3, 0]);
     }
 }

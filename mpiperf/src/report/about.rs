@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Where, when and how a run was made: everything needed to repeat it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Scheme, Source};
@@ -8,7 +9,7 @@ use crate::error::Result;
 use crate::mpi::{self, Comm};
 
 /// Where, when and how.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct About {
     /// Version of mpiperf.
     pub mpiperf: String,
@@ -34,6 +35,9 @@ pub struct About {
     pub cores: usize,
     /// Operating system and its version on rank 0's host.
     pub kernel: String,
+    /// Load of rank 0's host when the run began: over 1, 5 and 15 minutes.
+    #[serde(default)]
+    pub load: Option<[f64; 3]>,
     /// The timer and the clock.
     pub clock: Option<ClockAbout>,
     /// Environment variables of rank 0 that change what MPI libraries do.
@@ -41,7 +45,7 @@ pub struct About {
 }
 
 /// One process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
     /// Its host.
     pub host: String,
@@ -50,7 +54,7 @@ pub struct Rank {
 }
 
 /// The timer and the clock.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockAbout {
     /// Which counter.
     pub source: Source,
@@ -89,6 +93,7 @@ impl About {
             processor: processor(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
             cores: std::thread::available_parallelism().map_or(0, usize::from).max(online()),
             kernel: kernel(),
+            load: load(&std::fs::read_to_string("/proc/loadavg").unwrap_or_default()),
             clock: None,
             environment: environment(std::env::vars()),
         })
@@ -150,6 +155,11 @@ fn kernel() -> String {
 fn processor(cpuinfo: &str) -> String {
     let model = cpuinfo.lines().find(|l| l.starts_with("model name") || l.starts_with("Model"));
     model.and_then(|l| l.split_once(':')).map_or("unknown", |(_, name)| name.trim()).to_owned()
+}
+
+fn load(loadavg: &str) -> Option<[f64; 3]> {
+    let mut numbers = loadavg.split_whitespace().map_while(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?, numbers.next()?])
 }
 
 fn online() -> usize {
@@ -250,6 +260,7 @@ mod tests {
     fn processors() {
         assert_eq!(processor("processor\t: 0\nmodel name\t: Fast CPU @ 2 GHz\n"), "Fast CPU @ 2 GHz");
         assert_eq!(processor(""), "unknown");
+        assert_eq!((load("0.5 1.25 2 1/200 5"), load("x")), (Some([0.5, 1.25, 2.0]), None));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::{About, Comparison, Results, Row};
 use crate::error::{Error, Result};
-use crate::op::Setting;
+use crate::op::{Setting, pairs};
 use crate::stats::{Budget, judge, of_runs, relative_error, summarise};
 
 /// The rows of all runs for one tuple of independent variables.
@@ -142,11 +142,13 @@ fn over_runs(runs: &[&Row], confidence: f64) -> Option<Row> {
             resolution: worst(|b| b.resolution),
             sampling: s.interval,
         }),
+        rate: summary.as_ref().and_then(|s| pairs::rate(&first.setting, first.processes, s.mean)),
         summary,
         ordinary: None,
         overlap: None,
         ranks: vec![],
         samples: vec![],
+        passes: vec![],
         notes,
         ..first.clone()
     })

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::About;
 use crate::error::{Error, Result};
 use crate::measure::{Plan, Sample};
+use crate::op::pairs::Rate;
 use crate::op::{Overlap, Setting};
 use crate::stats::{Budget, Ratio, Summary, Verdict};
 
@@ -17,7 +19,7 @@ pub const FORMAT: &str = "mpiperf";
 pub const VERSION: u32 = 1;
 
 /// A results file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
     /// [`FORMAT`].
     pub format: String,
@@ -39,7 +41,7 @@ pub struct Results {
 }
 
 /// What was found for one case. Times in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// Which variant or library.
     pub label: String,
@@ -60,6 +62,9 @@ pub struct Row {
     pub first: Vec<f64>,
     /// Median over the correct calls of how far apart the ranks started.
     pub spread: Option<f64>,
+    /// Trimmed mean of each pass that had a correct call, where there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passes: Vec<f64>,
     /// The last window.
     pub window: f64,
     /// The error budget of the mean; `None` where there is none.
@@ -70,6 +75,9 @@ pub struct Row {
     /// Computation beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlapped>,
+    /// Latency, bandwidth and message rate, of operations of pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
     /// Each rank's own time, from its scheduled start to its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Summary>,
@@ -82,7 +90,7 @@ pub struct Row {
 }
 
 /// The ordinary loop: barrier, so many calls, the mean of them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ordinary {
     /// Calls in the loop.
     pub calls: u32,
@@ -93,7 +101,7 @@ pub struct Ordinary {
 }
 
 /// A nonblocking operation with computation between start and wait.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overlapped {
     /// Trimmed mean of the computation alone.
     pub compute: f64,
@@ -103,6 +111,7 @@ pub struct Overlapped {
     pub total: f64,
     /// Half width of its confidence interval.
     #[serde(with = "crate::stats::finite")]
+    #[schemars(with = "Option<f64>")]
     pub interval: f64,
     /// The share of the operation's own time that was hidden.
     pub hidden: f64,
@@ -123,7 +132,7 @@ impl Overlapped {
 }
 
 /// Two rows against each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// What was measured.
     pub setting: Setting,
@@ -169,6 +178,16 @@ impl Results {
         serde_json::from_slice(&text).map_err(|e| Error::usage(format!("{name} is damaged: {e}")))
     }
 
+    /// These and the rows of `more`, which were measured in the same job; it is described where it had more
+    /// ranks.
+    pub fn with(mut self, more: Results) -> Results {
+        if more.about.processes > self.about.processes {
+            self.about = more.about;
+        }
+        self.rows.extend(more.rows);
+        self
+    }
+
     /// As text for a file.
     pub fn text(&self) -> Result<String> {
         let text = serde_json::to_string_pretty(self);
@@ -207,10 +226,12 @@ pub(crate) mod tests {
             summary,
             first: vec![mean * 50.0, mean * 2.0],
             spread: Some(30e-9),
+            passes: vec![],
             window: mean * 1.5,
             budget: Some(Budget { clock: 50e-9, resolution: 10e-9, sampling }),
             ordinary: Some(Ordinary { calls: 44, rank0: mean * 0.7, max: mean * 0.8 }),
             overlap: None,
+            rate: None,
             ranks: vec![],
             notes: vec![],
             samples: vec![],

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{About, Comparison, Row};
 use crate::error::{Error, Result};
+use crate::op::pairs::Rate;
 use crate::op::{Root, Setting};
 use crate::stats::Summary;
 
@@ -26,7 +27,7 @@ const INDEPENDENT: [&str; 13] = [
     "arrival",
 ];
 
-const ROW: [&str; 30] = [
+const ROW: [&str; 33] = [
     "label",
     "rank",
     "calls",
@@ -56,6 +57,9 @@ const ROW: [&str; 30] = [
     "ordinary_max_s",
     "overlap_total_s",
     "overlap_hidden",
+    "latency_s",
+    "bytes_per_s",
+    "messages_per_s",
     "notes",
 ];
 
@@ -207,6 +211,8 @@ fn beside(row: &Row) -> Vec<String> {
     cells.extend([row.budget.map(|b| b.clock), row.budget.map(|b| b.resolution)].map(number));
     cells.extend([row.ordinary.map(|o| o.rank0), row.ordinary.map(|o| o.max)].map(number));
     cells.extend([row.overlap.map(|o| o.total), row.overlap.map(|o| o.hidden)].map(number));
+    let rate = |of: fn(Rate) -> Option<f64>| number(row.rate.and_then(of));
+    cells.extend([rate(|r| r.latency), rate(|r| r.bytes_per_second), rate(|r| r.messages_per_second)]);
     let mut notes = row.notes.clone();
     if row.summary.is_none() {
         notes.insert(0, "no valid call".to_owned());

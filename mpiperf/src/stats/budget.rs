@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What a number cannot be trusted below.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Ratio;
 
 /// What may be wrong with a mean, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
     /// Uncertainty of the clock offsets: the same in every call, so that no number of calls makes it smaller.
     pub clock: f64,
@@ -14,6 +15,7 @@ pub struct Budget {
     pub resolution: f64,
     /// Half width of the confidence interval; infinite if there is none.
     #[serde(with = "super::finite")]
+    #[schemars(with = "Option<f64>")]
     pub sampling: f64,
 }
 
@@ -30,7 +32,7 @@ impl Budget {
 }
 
 /// What is said about the second variant against the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It takes less time.

@@ -4,9 +4,11 @@
 //! * [`summary`]: one row of numbers out of the times of one case.
 //! * [`ratio`]: two alternating variants, and runs against runs.
 //! * [`budget`]: what a number cannot be trusted below, and verdicts that respect it.
+//! * [`change`]: runs of one time against runs of another.
 //! * [`quality`]: reproducibility over runs.
 
 pub mod budget;
+pub mod change;
 pub mod quality;
 pub mod ratio;
 pub mod student;

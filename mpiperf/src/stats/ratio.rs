@@ -10,13 +10,14 @@
 //! it. A setup is never cut into pieces: they would share what the setup is like, and count as if they did
 //! not.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::student;
 use super::summary::Trimmed;
 
 /// A ratio of times, second over first, with its confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// The ratio.
     pub ratio: f64,
@@ -24,6 +25,7 @@ pub struct Ratio {
     pub low: f64,
     /// Upper end; infinite where it is open.
     #[serde(with = "super::finite")]
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
     /// Confidence of the interval.
     pub confidence: f64,

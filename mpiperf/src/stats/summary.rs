@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! One row of numbers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::student;
@@ -9,7 +10,7 @@ use super::student;
 pub const PERCENTILES: [u8; 6] = [5, 25, 50, 75, 95, 99];
 
 /// One row of numbers; times in seconds. What one sample cannot tell (errors, interval) is infinite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Calls that counted.
     pub correct: usize,
@@ -20,13 +21,16 @@ pub struct Summary {
     /// Standard error of the mean of the kept, σ/√n. Too small for an interval: trimming took the spread
     /// away.
     #[serde(with = "super::finite")]
+    #[schemars(with = "Option<f64>")]
     pub error: f64,
     /// The same before trimming: of the plain mean of all correct calls.
     #[serde(with = "super::finite")]
+    #[schemars(with = "Option<f64>")]
     pub error_untrimmed: f64,
     /// Half width of the confidence interval of the trimmed mean: Student's factor for the kept calls times
     /// the standard error after Tukey and McLaughlin (winsorised variance), which knows what was trimmed.
     #[serde(with = "super::finite")]
+    #[schemars(with = "Option<f64>")]
     pub interval: f64,
     /// Of the kept.
     pub min: f64,
