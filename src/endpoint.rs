@@ -101,10 +101,14 @@ fn outside(len: usize, start: usize, end: usize) -> ! {
     mismatch(&format!("span of {len} sliced at {start}..{end}"))
 }
 
-#[cold]
-#[inline(never)]
-fn differ(one: usize, other: usize) -> ! {
-    mismatch(&format!("{one} units for {other}"))
+/// What a rank whose operation has failed sends in place of these units: none, or a byte in place of none.
+pub fn instead_of(data: Span) -> Span {
+    static BYTE: u8 = 0;
+    match data.is_empty() {
+        // SAFETY: it lives for ever, and who sends reads only.
+        true if data.extent() == 1 || data.ptr().is_null() => unsafe { Span::new((&raw const BYTE).cast_mut(), 1, 1) },
+        _ => Span::empty(),
+    }
 }
 
 /// Ends an operation that has come to where it can only be if ranks have given different lengths for the same
@@ -192,23 +196,35 @@ pub trait Endpoint: Sync {
     /// as many units, which is checked here, so that no endpoint goes without.
     #[inline(always)]
     fn reduce(&self, left: Span, right: Span) {
-        self.check(left, right);
-        self.reduce_units(left, right);
+        if self.alike(left, right) {
+            self.reduce_units(left, right);
+        }
     }
     /// Copies all units of `from` over those of `to`, which are as many, likewise; the spans do not overlap.
     #[inline(always)]
     fn copy(&self, from: Span, to: Span) {
-        self.check(from, to);
-        self.copy_units(from, to);
-    }
-    /// Ends the operation, if two spans do not have as many units: what is done with one would leave the
-    /// other.
-    #[inline(always)]
-    fn check(&self, one: Span, other: Span) {
-        if one.len() != other.len() {
-            differ(one.len(), other.len());
+        if self.alike(from, to) {
+            self.copy_units(from, to);
         }
     }
+    /// Whether two spans have as many units; if not, the operation fails, as ranks have given different
+    /// lengths for the same data.
+    #[inline(always)]
+    fn alike(&self, one: Span, other: Span) -> bool {
+        let alike = one.len() == other.len();
+        if !alike {
+            self.note(Error::Lengths);
+        }
+        alike
+    }
+    /// Notes why the operation fails. It goes on, so that nobody waits for this rank, and gives the first error
+    /// in the end. Messages that it sends from now on have a [wrong length](instead_of): so their receivers note
+    /// an error, too, and what is wrong goes no further. The endpoint notes any message of another length than
+    /// its receiver has room for.
+    fn note(&self, error: Error);
+    /// The first error noted. To be asked before what has come is believed: where it is a length, or goes to
+    /// others by another way than messages.
+    fn noted(&self) -> Result<()>;
     /// [`reduce`](Endpoint::reduce), which alone calls it.
     fn reduce_units(&self, left: Span, right: Span);
     /// [`copy`](Endpoint::copy), which alone calls it.

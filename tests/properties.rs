@@ -16,6 +16,7 @@ mod properties {
     mod composed;
     mod composition;
     mod data;
+    mod disagree;
     mod gather;
     mod hier_allgather;
     mod hier_allreduce;

@@ -5,7 +5,7 @@
 //! Source: Kurnosov 2023 (coll/tcl); the root as leader and segments on all levels at once are ours.
 
 use super::lanes::{lanes, segments};
-use super::{Job, phase};
+use super::{Job, Within, phase};
 use crate::algo::bcast::{chain::chain, flat::flat, knomial::knomial, scatter_allgather::scatter_allgather};
 use crate::endpoint::{Endpoint, Result, Span, Stream, TempBuffer};
 use crate::select::{Bcast, Setting, Spec};
@@ -46,18 +46,22 @@ pub(super) async fn down<E: Endpoint>(
 ) -> Result<()> {
     for group in job.groups.iter().rev() {
         let alone = segments(total, job.segment) == 1;
-        if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
-            && let node = node.by_way(spec.way()).reading_if(alone)
-            && let Some(turn) = node.open(lane, data.bytes().len()).await?
-        {
-            let zero_copy = node.zero_copy().bcast;
-            // What is reduced has no gaps, where there is shared memory for it.
-            let data = data.bytes();
-            match node.tree_from(group.leader, data.len(), zero_copy) {
-                Some(tree) => shm::tree::bcast(turn, tree, &data).await?,
-                None => shm::bcast::bcast(turn, group.leader, &data, zero_copy).await?,
+        if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) {
+            let node = node.by_way(spec.way()).reading_if(alone);
+            let part = async {
+                let Some(turn) = node.open(lane, data.bytes().len()).await? else { return Ok(None) };
+                let zero_copy = node.zero_copy().bcast;
+                // What is reduced has no gaps, where there is shared memory for it.
+                let data = data.bytes();
+                match node.tree_from(group.leader, data.len(), zero_copy) {
+                    Some(tree) => shm::tree::bcast(turn, tree, &data).await.map(Some),
+                    None => shm::bcast::bcast(turn, group.leader, &data, zero_copy).await.map(Some),
+                }
+            };
+            match job.within(&node, part).await {
+                Within::Done(()) | Within::Failed => continue,
+                Within::Messages => {}
             }
-            continue;
         }
         let stage = job.stage(group, lane, phase::DOWN);
         match spec.choose(&job.facts(group, total)) {

@@ -25,13 +25,14 @@ pub use super::rooted::{Choose, Tree};
 
 use super::parts::Parts;
 use super::rooted::{Way, rooted};
-use super::{Job, phase};
+use super::{Job, Within, phase};
 use crate::algo::data::{Packed, Plain, Role, announced, numbers};
 use crate::algo::join;
 use crate::endpoint::{Blocks, Endpoint, Rank, Result, Stream, TempBuffer};
 use crate::pattern::lengths::Lengths;
 use crate::shm::op as shm;
 use crate::topo::Group;
+use smallvec::smallvec;
 
 /// Gathers everybody's block at `root`. `job.groups` and `parts` are those of the root; `equal`: the length
 /// of all blocks, where they have the same one, which all know then. Segments (`job.segment`, in bytes) only
@@ -82,7 +83,9 @@ async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, own: usize, root
         for (message, places, post) in open {
             result = result.and(join([post]).await);
             if result.is_ok() {
-                places.iter().zip(message.get()).for_each(|(&place, len)| lens[place] = len);
+                // As in `algo::gather::knomial`.
+                let told = message.get().unwrap_or_else(|_| smallvec![0; places.len()]);
+                places.iter().zip(told).for_each(|(&place, len)| lens[place] = len);
             }
         }
         result?;
@@ -96,14 +99,22 @@ async fn announce_in_node<E: Endpoint>(job: &Job<'_, E>, group: &Group, own: usi
     let Some(node) = job.shared(group) else { return Ok(None) };
     let message = numbers(job.ep, [own])?;
     let own = Plain { ep: job.ep, span: message.span() };
-    let Some(turn) = node.open(0, own.len()).await? else { return Ok(None) };
-    if group.me != group.leader {
-        shm::gather::send(turn, group.leader, &own, usize::MAX).await?;
-        return Ok(Some(Vec::new()));
-    }
     let all = announced(job.ep, group.members.len())?;
-    let lengths = Lengths::equal(own.len(), group.members.len());
-    let blocks = Packed { ep: job.ep, span: all.span(), lengths: &lengths };
-    shm::gather::receive(turn, Some(&own), &blocks, usize::MAX).await?;
-    Ok(Some(all.get().into_vec()))
+    let part = async {
+        let Some(turn) = node.open(0, own.len()).await? else { return Ok(None) };
+        if group.me != group.leader {
+            shm::gather::send(turn, group.leader, &own, usize::MAX).await?;
+            return Ok(Some(Vec::new()));
+        }
+        let lengths = Lengths::equal(own.len(), group.members.len());
+        let blocks = Packed { ep: job.ep, span: all.span(), lengths: &lengths };
+        shm::gather::receive(turn, Some(&own), &blocks, usize::MAX).await?;
+        Ok(Some(all.get()?.into_vec()))
+    };
+    match job.within(&node, part).await {
+        Within::Done(lengths) => Ok(Some(lengths)),
+        Within::Messages => Ok(None),
+        // Whose lengths are not known have none.
+        Within::Failed => Ok(Some(Vec::new())),
+    }
 }

@@ -82,6 +82,28 @@ impl<'a> Inside<'a> {
         self.node.open(0, if lines { 0 } else { usize::MAX }).await
     }
 
+    /// Runs `messages` and what the node does beside them. Where that fails, the messages are sent and received
+    /// all the same: other nodes wait for them.
+    async fn beside<E: Endpoint>(
+        &self,
+        ep: &E,
+        messages: impl Future<Output = Result<()>>,
+        shared: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
+        side_by_side(
+            pin!(messages),
+            pin!(async {
+                let result = shared.await;
+                if let Err(error) = result {
+                    self.node.fail();
+                    ep.note(error);
+                }
+                result
+            }),
+        )
+        .await
+    }
+
     /// Of the blocks of all ranks those of others: what messages move.
     fn outside(&self, size: usize, len: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
         let mut cuts: Vec<_> = (0..size).map(|rank| 0..len(rank)).collect();
@@ -107,19 +129,19 @@ pub async fn gather<E: Endpoint, S: Stream, B: Blocks>(
     posts: usize,
 ) -> Result<()> {
     let lines = equal.is_some_and(|len| len <= crate::shm::layout::LINE);
-    let Some((inside, turn)) = opened(job, root, lines).await? else {
+    let Some((inside, turn)) = opened(job, root, lines).await else {
         return gather::linear::linear(stage, root as usize, role, posts).await;
     };
     let zero_copy = inside.node.zero_copy().gather;
     match role {
-        Role::Other { own } => shm::gather::send(turn, inside.leader, own, zero_copy).await,
+        Role::Other { own } => shm::gather::send(turn?, inside.leader, own, zero_copy).await,
         Role::Root { all, own } => {
             let local = Grouped { ep: job.ep, blocks: all, groups: &inside.ranks };
-            let shared = shm::gather::receive(turn, own, &local, zero_copy);
+            let shared = async { shm::gather::receive(turn?, own, &local, zero_copy).await };
             let cuts = inside.outside(stage.size(), |rank| all.len(rank));
             let all = &Pieces { blocks: all, cuts: &cuts };
             let role: Role<'_, S, _> = Role::Root { all, own: None };
-            side_by_side(pin!(gather::linear::linear(stage, root as usize, role, posts)), pin!(shared)).await
+            inside.beside(job.ep, gather::linear::linear(stage, root as usize, role, posts), shared).await
         }
     }
 }
@@ -135,28 +157,28 @@ pub async fn scatter<E: Endpoint, S: Stream, B: Blocks>(
 ) -> Result<()> {
     let members = job.groups.first().map_or(0, |group| group.members.len());
     let lines = equal.is_some_and(|len| len <= shm::line_share(members));
-    let Some((inside, turn)) = opened(job, root, lines).await? else {
+    let Some((inside, turn)) = opened(job, root, lines).await else {
         return scatter::linear::linear(stage, root as usize, role, posts).await;
     };
     let zero_copy = inside.node.zero_copy().scatter;
     match role {
-        Role::Other { own } => shm::scatter::receive(turn, inside.leader, own, zero_copy).await,
+        Role::Other { own } => shm::scatter::receive(turn?, inside.leader, own, zero_copy).await,
         Role::Root { all, own } => {
             let local = Grouped { ep: job.ep, blocks: all, groups: &inside.ranks };
-            let shared = shm::scatter::send(turn, &local, own, zero_copy);
+            let shared = async { shm::scatter::send(turn?, &local, own, zero_copy).await };
             let cuts = inside.outside(stage.size(), |rank| all.len(rank));
             let all = &Pieces { blocks: all, cuts: &cuts };
             let role: Role<'_, S, _> = Role::Root { all, own: None };
-            side_by_side(pin!(scatter::linear::linear(stage, root as usize, role, posts)), pin!(shared)).await
+            inside.beside(job.ep, scatter::linear::linear(stage, root as usize, role, posts), shared).await
         }
     }
 }
 
 /// The root's node and the next operation on it, where the caller is there and it has shared memory.
-async fn opened<'a, E: Endpoint>(job: &Job<'a, E>, root: Rank, lines: bool) -> Result<Option<(Inside<'a>, Turn<'a>)>> {
-    let Some(inside) = Inside::of_root(job, root) else { return Ok(None) };
-    let turn = inside.open(lines).await?;
-    Ok(turn.map(|turn| (inside, turn)))
+async fn opened<'a, E: Endpoint>(job: &Job<'a, E>, root: Rank, lines: bool) -> Option<(Inside<'a>, Result<Turn<'a>>)> {
+    let inside = Inside::of_root(job, root)?;
+    let turn = inside.open(lines).await.transpose()?;
+    Some((inside, job.ep.noted().and(turn)))
 }
 
 /// Exchanges blocks with all members of `stage`, `ranks` in its order: within the node through shared memory,
@@ -174,7 +196,7 @@ pub(super) async fn exchange<E: Endpoint, O: Blocks, I: Blocks>(
     let inside = Inside::new(job);
     let lines = equal.zip(inside.as_ref()).is_some_and(|(len, inside)| len <= shm::line_share(inside.ranks.len()));
     let turn = match &inside {
-        Some(inside) => inside.open(lines).await?,
+        Some(inside) => inside.open(lines).await.transpose(),
         None => None,
     };
     let (Some(inside), Some(turn)) = (inside, turn) else {
@@ -185,7 +207,9 @@ pub(super) async fn exchange<E: Endpoint, O: Blocks, I: Blocks>(
     debug_assert!(inside.has(ep.rank()));
     let local = out.map(|blocks| Grouped { ep, blocks, groups: &inside.ranks });
     let local_into = Grouped { ep, blocks: into, groups: &inside.ranks };
-    let shared = shm::alltoall::alltoall(turn, local.as_ref(), &local_into, inside.node.zero_copy().alltoall.from);
+    let from = inside.node.zero_copy().alltoall.from;
+    let turn = ep.noted().and(turn);
+    let shared = async { shm::alltoall::alltoall(turn?, local.as_ref(), &local_into, from).await };
     let size = stage.size();
     let (cuts, cuts_into) =
         (out.map(|out| inside.outside(size, |rank| out.len(rank))), inside.outside(size, |rank| into.len(rank)));
@@ -193,5 +217,5 @@ pub(super) async fn exchange<E: Endpoint, O: Blocks, I: Blocks>(
     let remote = remote.as_ref().map(|blocks| Grouped { ep, blocks, groups: ranks });
     let remote_into = Pieces { blocks: into, cuts: &cuts_into };
     let remote_into = Grouped { ep, blocks: &remote_into, groups: ranks };
-    side_by_side(pin!(alltoall::linear::linear(stage, remote.as_ref(), &remote_into, posts)), pin!(shared)).await
+    inside.beside(ep, alltoall::linear::linear(stage, remote.as_ref(), &remote_into, posts), shared).await
 }

@@ -147,6 +147,14 @@ impl<'e, E: Endpoint> Endpoint for Player<'_, 'e, E> {
         self.local.ep.copy_units(from, to);
     }
 
+    fn note(&self, error: Error) {
+        self.local.ep.note(error);
+    }
+
+    fn noted(&self) -> Result<()> {
+        self.local.ep.noted()
+    }
+
     fn temp(&self, units: usize) -> Result<E::Temp<'_>> {
         self.local.ep.temp(units)
     }

@@ -35,7 +35,7 @@ pub mod scatter;
 pub mod tree;
 
 use crate::algo::Stage;
-use crate::endpoint::{Endpoint, Tag};
+use crate::endpoint::{Endpoint, Result, Tag};
 use crate::select::{Facts, Family, Setting, Spec};
 use crate::shm::node::Node;
 use crate::topo::{Group, Level};
@@ -76,11 +76,40 @@ pub struct Job<'a, E> {
     pub node: Option<Node<'a>>,
 }
 
+/// What came of a part of an operation inside the node.
+enum Within<T> {
+    /// It is done, with this result.
+    Done(T),
+    /// It goes by messages.
+    Messages,
+    /// The operation has failed, which is noted.
+    Failed,
+}
+
 impl<'a, E: Endpoint> Job<'a, E> {
     /// The shared memory of a group, if it is that of all processes of a node, and they have some. All
     /// members of the group find the same.
     fn shared(&self, group: &Group) -> Option<Node<'a>> {
         self.node.filter(|node| group.level == Level::Node && group.members.len() == node.size())
+    }
+
+    /// Runs a part of the operation inside the node; none of it, once the operation has failed. Where that
+    /// fails, the others of the node learn it at once, and the caller's messages to other nodes go on, which
+    /// wait for them.
+    async fn within<T>(&self, node: &Node<'_>, part: impl Future<Output = Result<Option<T>>>) -> Within<T> {
+        let result = match self.ep.noted() {
+            Ok(()) => part.await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(Some(result)) => Within::Done(result),
+            Ok(None) => Within::Messages,
+            Err(error) => {
+                node.fail();
+                self.ep.note(error);
+                Within::Failed
+            }
+        }
     }
 
     /// The stage of a group in a phase.

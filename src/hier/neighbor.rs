@@ -22,16 +22,16 @@ where
 {
     let turn = match node {
         // Nobody knows how long others' blocks are.
-        Some(node) => node.open(0, usize::MAX).await?,
+        Some(node) => node.open(0, usize::MAX).await.transpose(),
         None => None,
     };
     match turn {
-        Some(turn) => side_by_side(pin!(messages(true)), pin!(within(turn))).await,
+        Some(turn) => side_by_side(pin!(messages(true)), pin!(async { within(turn?).await })).await,
         None => messages(false).await,
     }
 }
 
-/// Runs both. Where the first fails, the second one runs to its end: others may be reading the user's memory.
+/// Runs both to their ends: others may be reading the user's memory, or wait for messages.
 pub(super) async fn side_by_side(
     mut first: Pin<&mut impl Future<Output = Result<()>>>,
     mut second: Pin<&mut impl Future<Output = Result<()>>>,
@@ -49,8 +49,7 @@ pub(super) async fn side_by_side(
             ends[1] = Some(end);
         }
         match ends {
-            [_, Some(Err(error))] => Poll::Ready(Err(error)),
-            [Some(first), Some(Ok(()))] => Poll::Ready(first),
+            [Some(first), Some(second)] => Poll::Ready(first.and(second)),
             _ => Poll::Pending,
         }
     })

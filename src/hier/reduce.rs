@@ -6,7 +6,7 @@
 //! algorithm used keeps the order. Source: Kurnosov 2023 (coll/tcl); the root as leader, any operation and
 //! segments on all levels at once are ours.
 
-use super::{Job, lanes::lanes, phase};
+use super::{Job, Within, lanes::lanes, phase};
 use crate::algo::reduce::{
     Value, Work, chain::chain, flat::flat, knomial::knomial, reduce_scatter_gather::reduce_scatter_gather,
 };
@@ -58,27 +58,35 @@ pub(super) async fn up<'a, E: Endpoint>(
     let mut value = input;
     for group in groups {
         let leader = group.leader;
-        if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node())
-            && let node = node.by_way(spec.way())
-            && let Some((turn, combine)) = node.open_reduction(lane, value.span.len()).await?
-        {
-            combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
-            // The leader's value is combined where it lies, if it may be.
-            let output = match group.me == leader {
-                false => Span::empty(),
-                true if value.owned => value.span,
-                true => work.take(true)?,
+        if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) {
+            let node = node.by_way(spec.way());
+            let part = async {
+                let opened = node.open_reduction(lane, value.span.len()).await?;
+                let Some((turn, combine)) = opened else { return Ok(None) };
+                combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
+                // The leader's value is combined where it lies, if it may be.
+                let output = match group.me == leader {
+                    false => Span::empty(),
+                    true if value.owned => value.span,
+                    true => work.take(true)?,
+                };
+                match node.tree_of(leader, value.span.len() * combine.size()) {
+                    Some(tree) => shm::tree::reduce(turn, tree, &combine, value.span, output).await?,
+                    None => shm::reduce::reduce(turn, leader, &combine, value.span, output).await?,
+                }
+                Ok(Some(output))
             };
-            match node.tree_of(leader, value.span.len() * combine.size()) {
-                Some(tree) => shm::tree::reduce(turn, tree, &combine, value.span, output).await?,
-                None => shm::reduce::reduce(turn, leader, &combine, value.span, output).await?,
+            let within = job.within(&node, part).await;
+            if !matches!(within, Within::Messages) {
+                if group.me != leader {
+                    work.give(value);
+                    return Ok(None);
+                }
+                if let Within::Done(output) = within {
+                    value = Value::owned(output);
+                }
+                continue;
             }
-            if group.me != leader {
-                work.give(value);
-                return Ok(None);
-            }
-            value = Value::owned(output);
-            continue;
         }
         let stage = job.stage(group, lane, phase::UP);
         let result = match spec.choose(&job.facts(group, total)) {

@@ -10,7 +10,7 @@
 use super::inside::Bytes;
 use super::lanes::{lanes, segments};
 use super::parts::{Parts, led};
-use super::{Job, phase};
+use super::{Job, Within, phase};
 use crate::algo::data::{Grouped, Packed, Plain, Role};
 use crate::algo::{gather, scatter};
 use crate::endpoint::{Blocks, Endpoint, Result, Span, Stream, TempBuffer};
@@ -173,7 +173,7 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
 
     /// In group number `i` of the caller's.
     async fn run(&self, i: usize, group: &'a Group, role: Led<'_, '_>) -> Result<()> {
-        if self.run_in_node(i, group, &role).await? {
+        if self.run_in_node(i, group, &role).await {
             return Ok(());
         }
         let phase = if self.way == Way::Up { phase::UP } else { phase::DOWN };
@@ -193,8 +193,8 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
     }
 
     /// The same through shared memory; false: the group has none.
-    async fn run_in_node(&self, i: usize, group: &Group, role: &Led<'_, '_>) -> Result<bool> {
-        let Some(node) = self.job.shared(group) else { return Ok(false) };
+    async fn run_in_node(&self, i: usize, group: &Group, role: &Led<'_, '_>) -> bool {
+        let Some(node) = self.job.shared(group) else { return false };
         let (unit, leader, way) = (node.unit(), group.leader, self.way);
         // Where not all know the lengths, only the leader and the member do.
         let longest = self.known.map_or(usize::MAX, |len| {
@@ -202,7 +202,7 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
             (0..totals.count()).map(|member| totals.len(member) * unit).max().unwrap_or(0)
         });
         if longest == 0 {
-            return Ok(true);
+            return true;
         }
         let bytes = match way {
             Way::Up => longest,
@@ -211,25 +211,28 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
             Way::Down => usize::MAX,
         };
         let node = node.reading_if(self.alone);
-        let Some(turn) = node.open(self.lane, bytes).await? else { return Ok(false) };
-        let (up, down) = (node.zero_copy().gather, node.zero_copy().scatter);
-        match role {
-            Role::Root { all, own } => {
-                let (all, own) = (Bytes { of: *all, unit }, own.map(|of| Bytes { of, unit }));
-                match way {
-                    Way::Up => shm::gather::receive(turn, own.as_ref(), &all, up).await?,
-                    Way::Down => shm::scatter::send(turn, &all, own.as_ref(), down).await?,
+        let part = async {
+            let Some(turn) = node.open(self.lane, bytes).await? else { return Ok(None) };
+            let (up, down) = (node.zero_copy().gather, node.zero_copy().scatter);
+            match role {
+                Role::Root { all, own } => {
+                    let (all, own) = (Bytes { of: *all, unit }, own.map(|of| Bytes { of, unit }));
+                    match way {
+                        Way::Up => shm::gather::receive(turn, own.as_ref(), &all, up).await?,
+                        Way::Down => shm::scatter::send(turn, &all, own.as_ref(), down).await?,
+                    }
+                }
+                Role::Other { own } => {
+                    let own = Bytes { of: *own, unit };
+                    match way {
+                        Way::Up => shm::gather::send(turn, leader, &own, up).await?,
+                        Way::Down => shm::scatter::receive(turn, leader, &own, down).await?,
+                    }
                 }
             }
-            Role::Other { own } => {
-                let own = Bytes { of: *own, unit };
-                match way {
-                    Way::Up => shm::gather::send(turn, leader, &own, up).await?,
-                    Way::Down => shm::scatter::receive(turn, leader, &own, down).await?,
-                }
-            }
-        }
-        Ok(true)
+            Ok(Some(()))
+        };
+        !matches!(self.job.within(&node, part).await, Within::Messages)
     }
 
     /// The lengths of what the members of a group stand for.

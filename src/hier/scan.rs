@@ -17,7 +17,7 @@
 //! processes; more levels are ours.
 
 use super::parts::split;
-use super::{Job, lanes::lanes, phase};
+use super::{Job, Within, lanes::lanes, phase};
 use crate::algo::reduce::{Value, Work};
 use crate::algo::scan::{Scan, linear::linear, recursive_doubling::recursive_doubling, tree};
 use crate::endpoint::{Endpoint, Error, Result, Span};
@@ -132,14 +132,21 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
     /// The way up in a group: its leader gets the total.
     async fn rise(&self, group: &'a Group, value: Value, work: &mut Work<'a, E>) -> Result<(Option<Value>, Risen)> {
         let Way { job, lane, radix, .. } = *self;
-        if let Some(node) = job.shared(group)
-            && let Some((turn, combine)) = node.open_reduction(lane, value.span.len()).await?
-        {
-            combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
+        if let Some(node) = job.shared(group) {
             let leads = group.me == group.leader;
-            let total = if leads { Some(work.take(false)?) } else { None };
-            shm::reduce::reduce(turn, group.leader, &combine, value.span, total.unwrap_or(Span::empty())).await?;
-            return Ok((total.map(Value::owned), Risen::InNode(value)));
+            let part = async {
+                let opened = node.open_reduction(lane, value.span.len()).await?;
+                let Some((turn, combine)) = opened else { return Ok(None) };
+                combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
+                let total = if leads { Some(work.take(false)?) } else { None };
+                shm::reduce::reduce(turn, group.leader, &combine, value.span, total.unwrap_or(Span::empty())).await?;
+                Ok(Some(total))
+            };
+            match job.within(&node, part).await {
+                Within::Done(total) => return Ok((total.map(Value::owned), Risen::InNode(value))),
+                Within::Failed => return Ok((None, Risen::InNode(value))),
+                Within::Messages => {}
+            }
         }
         let (sum, state) = tree::rise(&job.stage(group, lane, phase::UP), value, work, radix).await?;
         Ok((sum, Risen::Tree(state)))
@@ -154,23 +161,28 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
         before: Option<Value>,
         work: &mut Work<'a, E>,
     ) -> Result<Option<Value>> {
-        // All have opened the same on the way up.
-        let opened = match self.job.shared(group) {
-            Some(node) => node.open_reduction(self.lane, own.span.len()).await?,
-            None => None,
+        let Some(node) = self.job.shared(group) else { return Err(Error::Peer) };
+        let part = async {
+            // All have opened the same on the way up.
+            let Some((turn, combine)) = node.open_reduction(self.lane, own.span.len()).await? else {
+                return Err(Error::Peer);
+            };
+            combine.needs(own.span.ptr(), own.span.len() * combine.size())?;
+            if group.me != group.leader {
+                let span = work.take(false)?;
+                shm::scan::scan(turn, true, &combine, own.span, span).await?;
+                return Ok(Some(Some(Value::owned(span))));
+            }
+            let input = match before {
+                Some(before) => work.combine_in_order(Value::borrowed(before.span), Value::borrowed(own.span))?,
+                None => own,
+            };
+            shm::scan::scan(turn, true, &combine, input.span, Span::empty()).await?;
+            Ok(Some(before))
         };
-        let Some((turn, combine)) = opened else { return Err(Error::Peer) };
-        combine.needs(own.span.ptr(), own.span.len() * combine.size())?;
-        if group.me != group.leader {
-            let span = work.take(false)?;
-            shm::scan::scan(turn, true, &combine, own.span, span).await?;
-            return Ok(Some(Value::owned(span)));
+        match self.job.within(&node, part).await {
+            Within::Done(before) => Ok(before),
+            _ => Ok(None),
         }
-        let input = match before {
-            Some(before) => work.combine_in_order(Value::borrowed(before.span), Value::borrowed(own.span))?,
-            None => own,
-        };
-        shm::scan::scan(turn, true, &combine, input.span, Span::empty()).await?;
-        Ok(before)
     }
 }

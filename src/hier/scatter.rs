@@ -24,6 +24,7 @@ use super::{Job, phase};
 use crate::algo::data::{Role, announced, numbers};
 use crate::algo::{Posts, join};
 use crate::endpoint::{Blocks, Endpoint, Result, Stream, TempBuffer};
+use smallvec::SmallVec;
 
 /// Scatters the root's blocks. `job.groups` and `parts` are those of the root; `equal`: the length of all
 /// blocks, where they have the same one, which all know then. Segments (`job.segment`, in bytes) only with
@@ -53,7 +54,8 @@ async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, lens: Vec<usize>
     if let Some(group) = last.first().filter(|_| !below.is_empty()) {
         let message = announced(job.ep, parts.own().len())?;
         job.stage(group, 0, phase::DOWN).second().recv(group.leader, message.span()).await?;
-        lens = message.get().into_vec();
+        // As in `algo::scatter::knomial`.
+        lens = message.get().map_or_else(|_| vec![1; parts.own().len()], SmallVec::into_vec);
     }
     let mut messages = Vec::new();
     let mut posts: Posts<'_, E> = Posts::<E>::new();

@@ -77,6 +77,11 @@ impl<'a> Node<'a> {
         choice(self.team, (self.slot == BLOCKING, self.named), operation, bytes, reads, whole)
     }
 
+    /// The team has failed: nobody waits for the caller any more.
+    pub fn fail(&self) {
+        self.team.fail();
+    }
+
     /// Number of members.
     pub fn size(&self) -> usize {
         self.team.size()

@@ -36,11 +36,21 @@ pub struct Config {
     pub bias: Bias,
     /// The run fails after so many steps.
     pub max_steps: u64,
+    /// Whether a message of another length than its receiver has room for is an error of the program, which
+    /// its receiver notes, and not one of the algorithm, which ends the run.
+    pub lengths_may_differ: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { eager: 128, lazy_done: 64, spurious: 0, bias: Bias::Random, max_steps: 20_000_000 }
+        Config {
+            eager: 128,
+            lazy_done: 64,
+            spurious: 0,
+            bias: Bias::Random,
+            max_steps: 20_000_000,
+            lengths_may_differ: false,
+        }
     }
 }
 

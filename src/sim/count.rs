@@ -5,7 +5,7 @@
 //! algorithms that do not look at what they receive: all but those that are told lengths.
 
 use super::Traffic;
-use crate::endpoint::{Endpoint, Rank, Result, Span, Tag, TempBuffer};
+use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
 use std::future::{Ready, ready};
 use std::pin::pin;
 use std::ptr::without_provenance_mut;
@@ -73,6 +73,16 @@ impl<K: Fn(Rank, Rank) -> usize + Sync> Endpoint for CountEndpoint<'_, K> {
 
     fn copy_units(&self, _: Span, _: Span) {}
 
+    /// # Panics
+    /// Always: an error of the algorithm.
+    fn note(&self, error: Error) {
+        panic!("{error:?}");
+    }
+
+    fn noted(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn temp(&self, units: usize) -> Result<CountTemp> {
         Ok(CountTemp(self.nowhere(units, 1)))
     }
@@ -114,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "3 units for 2"]
+    #[should_panic = "Lengths"]
     fn spans_of_unlike_lengths_are_not_copied() {
         unlike(|ep, three, two| ep.copy(three, two));
     }
 
     #[test]
-    #[should_panic = "2 units for 3"]
+    #[should_panic = "Lengths"]
     fn spans_of_unlike_lengths_are_not_reduced() {
         unlike(|ep, three, two| ep.reduce(two, three));
     }

@@ -4,7 +4,7 @@
 use super::memory::POISON;
 use super::region::{PostId, Regions};
 use super::{Access, Bias, Config, Failure, Posted, Rng, Side, Stats, UnitBuffer, UnitType};
-use crate::endpoint::{MAX_LANES, PHASES, Rank, Span, Tag};
+use crate::endpoint::{Error, MAX_LANES, PHASES, Rank, Span, Tag};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
@@ -30,6 +30,8 @@ pub(super) struct Post {
     data: Option<Vec<u8>>,
     /// The send that this receive matched.
     partner: PostId,
+    /// Of a receive: the length of its message.
+    sent: usize,
     /// The layer below is done with it.
     done: bool,
     /// The rank has seen that: it is no longer in flight.
@@ -58,6 +60,8 @@ pub(super) struct RankState {
     started: bool,
     /// Its future returned.
     pub(super) finished: bool,
+    /// Why its operation fails.
+    pub(super) noted: Option<Error>,
     in_flight: usize,
     regions: Regions,
     /// Highest message seen to arrive, on the critical path.
@@ -122,6 +126,11 @@ impl State {
         if !self.closed && self.failure.is_none() {
             self.failure = Some(failure);
         }
+    }
+
+    /// Notes why a rank's operation fails; the first error counts.
+    pub(super) fn note(&mut self, rank: Rank, error: Error) {
+        self.ranks[rank as usize].noted.get_or_insert(error);
     }
 
     /// Enables an action.
@@ -203,7 +212,18 @@ impl State {
             unsafe { self.unit.scatter(&vec![POISON; span.len() * self.unit.size], span) };
         }
         let (partner, done, seen) = (id, false, false);
-        self.posts.push(Post { posted, span, data: None, partner, done, seen, round, port_round, waker: None });
+        self.posts.push(Post {
+            posted,
+            span,
+            data: None,
+            partner,
+            sent: 0,
+            done,
+            seen,
+            round,
+            port_round,
+            waker: None,
+        });
         if side == Side::Send && self.rng.chance(self.config.eager) {
             // SAFETY: who made the span promised valid memory; no receive writes it, by the check of access
             // above.
@@ -231,8 +251,10 @@ impl State {
         self.posts[send].posted.matched = true;
         self.posts[recv].posted.matched = true;
         self.posts[recv].partner = send;
+        self.posts[recv].sent = self.posts[send].posted.units;
         let (sent, expected) = (self.posts[send].posted, self.posts[recv].posted);
-        if sent.units == expected.units {
+        let has_failed = self.ranks[sent.rank as usize].noted.is_some();
+        if sent.units == expected.units || has_failed || self.config.lengths_may_differ {
             self.enable(Action::Deliver(recv));
         } else {
             self.fail(Failure::Length { send: sent, recv: expected });
@@ -256,8 +278,9 @@ impl State {
         if before.iter().any(|&byte| byte != POISON) {
             self.fail(Failure::Overwritten { post: self.posts[recv].posted });
         }
+        let fits = data.len().min(to.len() * self.unit.size);
         // SAFETY: as above.
-        unsafe { self.unit.scatter(&data, to) };
+        unsafe { self.unit.scatter(&data[..fits], to.slice(0..fits / self.unit.size.max(1))) };
         let Posted { rank, peer, tag, units, .. } = self.posts[send].posted;
         let (round, port_round) = (self.posts[send].round, self.posts[send].port_round);
         (self.posts[recv].round, self.posts[recv].port_round) = (round, port_round);
@@ -298,6 +321,11 @@ impl State {
             match post.posted.side {
                 Side::Send => me.regions.remove_send(hull, id),
                 Side::Recv => {
+                    match post.sent {
+                        units if units == post.posted.units => {}
+                        units if units == 0 || post.posted.units == 0 => drop(me.noted.get_or_insert(Error::Peer)),
+                        _ => drop(me.noted.get_or_insert(Error::Lengths)),
+                    }
                     me.regions.remove_recv(hull);
                     me.round = me.round.max(post.round);
                     me.port_round = me.port_round.max(post.port_round);
@@ -354,6 +382,13 @@ impl State {
     pub(super) fn drop_post(&mut self, id: PostId) {
         if let Some(Post { posted, seen: false, .. }) = self.posts.get(id) {
             self.drop_in_flight(Failure::Dropped { post: *posted });
+        }
+    }
+
+    /// Cancels a rank's receives that no send has matched.
+    pub(super) fn cancel(&mut self, rank: Rank) {
+        for channel in self.channels.values_mut() {
+            channel.recvs.retain(|&recv| self.posts[recv].posted.rank != rank);
         }
     }
 

@@ -6,7 +6,7 @@
 use super::host::{RankWaker, Reduce, Shared};
 use super::state::{Action, Allowed, State};
 use super::{Config, Failed, Failure, SimEndpoint, Stats, UnitType};
-use crate::endpoint::{Rank, Result as OpResult};
+use crate::endpoint::{Error, Rank, Result as OpResult};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -79,6 +79,25 @@ impl World {
         F: FnMut(SimEndpoint) -> Fut,
         Fut: Future<Output = OpResult<()>>,
     {
+        self.ends(seed, config, &mut rank).map(|(stats, _)| stats)
+    }
+
+    /// As [`run`](World::run), of a program whose ranks give different lengths for the same data: how each rank
+    /// ends, `None` where it waits for ever. A run in which that cannot be, or memory is used against the rules,
+    /// fails as any other.
+    pub fn judge<F, Fut>(&self, seed: u64, config: Config, mut rank: F) -> Result<Vec<Option<OpResult<()>>>, Failed>
+    where
+        F: FnMut(SimEndpoint) -> Fut,
+        Fut: Future<Output = OpResult<()>>,
+    {
+        self.ends(seed, Config { lengths_may_differ: true, ..config }, &mut rank).map(|(_, ends)| ends)
+    }
+
+    fn ends<F, Fut>(&self, seed: u64, config: Config, rank: &mut F) -> Result<(Stats, Vec<End>), Failed>
+    where
+        F: FnMut(SimEndpoint) -> Fut,
+        Fut: Future<Output = OpResult<()>>,
+    {
         let mut state = State::new(self.size, self.unit, seed, config);
         state.allowed = self.allowed.clone();
         let shared = Arc::new(Shared::new(state, Arc::clone(&self.reduce)));
@@ -89,7 +108,8 @@ impl World {
             futures.push(Some(Box::pin(rank(endpoint))));
             wakers.push(Waker::from(Arc::new(RankWaker { rank: number, shared: Arc::clone(&shared) })));
         }
-        let result = Run { shared: &shared, futures, wakers, running: self.size }.go();
+        let ends = vec![None; self.size as usize];
+        let result = Run { shared: &shared, futures, wakers, ends, running: self.size }.go();
         // The futures are gone. Wakers hold the state that holds them: part them.
         let mut state = shared.lock();
         let posts = std::mem::take(&mut state.posts);
@@ -97,28 +117,32 @@ impl World {
         drop(state);
         drop(posts);
         match result {
-            Ok(()) => Ok(stats),
+            Ok(ends) => Ok((stats, ends)),
             Err(failure) => Err(Failed { seed, config, step: stats.steps, failure: Box::new(failure) }),
         }
     }
 }
+
+/// How a rank ended, if it has.
+type End = Option<OpResult<()>>;
 
 /// A run under way.
 struct Run<'a, Fut> {
     shared: &'a Shared,
     futures: Vec<Option<Pin<Box<Fut>>>>,
     wakers: Vec<Waker>,
+    ends: Vec<End>,
     /// Ranks that have not returned.
     running: u32,
 }
 
 impl<Fut: Future<Output = OpResult<()>>> Run<'_, Fut> {
     /// Runs to the end; afterwards nothing in flight is accessed any more, and the futures are dropped.
-    fn go(mut self) -> Result<(), Failure> {
+    fn go(mut self) -> Result<Vec<End>, Failure> {
         let result = loop {
             match self.step() {
                 Ok(true) => {}
-                Ok(false) => break Ok(()),
+                Ok(false) => break Ok(std::mem::take(&mut self.ends)),
                 Err(failure) => break Err(failure),
             }
         };
@@ -149,6 +173,10 @@ impl<Fut: Future<Output = OpResult<()>>> Run<'_, Fut> {
         if let Some(failure) = state.failure.take() {
             return Err(failure);
         }
+        let differ = state.config.lengths_may_differ;
+        if self.running == 0 && differ {
+            return Ok(None);
+        }
         if self.running == 0 {
             let sends = state.unreceived();
             return if sends.is_empty() { Ok(None) } else { Err(Failure::Unmatched { sends }) };
@@ -157,6 +185,9 @@ impl<Fut: Future<Output = OpResult<()>>> Run<'_, Fut> {
             return Err(Failure::StepLimit { steps: state.stats.steps, ranks: state.running() });
         }
         let Some(action) = state.next() else {
+            if differ {
+                return Ok(None);
+            }
             let (ranks, pending, unreceived) = (state.running(), state.pending(), state.unreceived());
             return Err(Failure::Deadlock { ranks, pending, unreceived });
         };
@@ -192,7 +223,17 @@ impl<Fut: Future<Output = OpResult<()>>> Run<'_, Fut> {
         if let Some(failure) = broken {
             return Err(failure);
         }
-        match polled {
+        let noted = state.ranks[rank as usize].noted.map_or(Ok(()), Err);
+        if state.config.lengths_may_differ
+            && let Some(end) = end(&polled)
+        {
+            state.cancel(rank);
+            state.ranks[rank as usize].finished = true;
+            self.ends[rank as usize] = Some(noted.and(end));
+            self.running -= 1;
+            return Ok(());
+        }
+        match polled.map(|polled| polled.map(|end| noted.and(end))) {
             Err(panic) => {
                 let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
                 let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -205,10 +246,24 @@ impl<Fut: Future<Output = OpResult<()>>> Run<'_, Fut> {
                     return Err(Failure::Forgotten { rank, posts });
                 }
                 state.ranks[rank as usize].finished = true;
+                self.ends[rank as usize] = Some(Ok(()));
                 self.running -= 1;
                 Ok(())
             }
             Ok(Poll::Pending) => Ok(()),
+        }
+    }
+}
+
+/// How a rank ended whose lengths may not be those of others; `None`: it has not, or has panicked for another
+/// reason.
+fn end(polled: &std::thread::Result<Poll<OpResult<()>>>) -> End {
+    match polled {
+        Ok(Poll::Pending) => None,
+        Ok(Poll::Ready(end)) => Some(*end),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>()?;
+            text.starts_with("span of ").then_some(Err(Error::Lengths))
         }
     }
 }

@@ -20,10 +20,11 @@ use coll_rust::hier::tree::tree;
 use coll_rust::select::Spec;
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::node::Node;
+use coll_rust::shm::op::Combine;
 use coll_rust::shm::op::tree::Tree;
 use coll_rust::shm::team::{Config, Team};
 use coll_rust::shm::thresholds::Thresholds;
-use coll_rust::sim::{self, SimBlocks, SimEndpoint, SimStream, World};
+use coll_rust::sim::{self, SimBlocks, SimEndpoint, SimStream, UnitType, World};
 use coll_rust::topo::{Group, Hardware, Hierarchy, LevelSpec, Locality, Modules, Placement};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -68,10 +69,10 @@ fn groups(rank: Rank) -> Vec<Group> {
     hierarchy(rank).groups(None)
 }
 
-/// Gather to rank 0, or Scatter from there, of blocks of so many bytes.
-async fn rooted<'a>(gathers: bool, job: &Job<'a, Half<'a>>) -> Result<()> {
+/// Gather to rank 0, or Scatter from there, of blocks of so many units.
+async fn rooted<'a>(gathers: bool, job: &Job<'a, Half<'a>>, units: usize) -> Result<()> {
     let rank = job.ep.rank();
-    let blocks = vec![vec![1_u8; UNITS]; HOSTS.len()];
+    let blocks = vec![vec![1_u8; units]; HOSTS.len()];
     let (all, own) = (SimBlocks::run(&blocks), SimStream::direct(&blocks[0]));
     let role = match rank {
         0 => Role::Root { all: &all, own: Some(&own) },
@@ -79,76 +80,78 @@ async fn rooted<'a>(gathers: bool, job: &Job<'a, Half<'a>>) -> Result<()> {
     };
     let parts = Parts::rooted(&hierarchy(rank), job.groups, rank, 0);
     match gathers {
-        true => gather(job, &parts, &gather::Tree::auto, Some(UNITS), 0, &role).await,
-        false => scatter(job, &parts, &gather::Tree::auto, Some(UNITS), &role).await,
+        true => gather(job, &parts, &gather::Tree::auto, Some(units), 0, &role).await,
+        false => scatter(job, &parts, &gather::Tree::auto, Some(units), &role).await,
     }
 }
 
-async fn perform<'a>(kind: usize, job: &Job<'a, Half<'a>>) -> Result<()> {
-    let mut room = vec![1_u8; 2 * UNITS];
+async fn perform<'a>(kind: usize, job: &Job<'a, Half<'a>>, units: usize) -> Result<()> {
+    let mut room = vec![1_u8; 2 * units];
     // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
-    let span = unsafe { Span::new(room.as_mut_ptr(), UNITS, 2) };
+    let span = unsafe { Span::new(room.as_mut_ptr(), units, 2) };
     let specs = Specs { allreduce: &Spec::AUTO, reduce: &Spec::AUTO, bcast: &Spec::AUTO };
     match kind {
         0 => barrier(job, &Spec::AUTO).await,
-        1 => bcast(job, &Spec::AUTO, &span.bytes(), false).await,
+        1 => bcast(job, &Spec::AUTO, &span.bytes(), job.ep.rank() == 0).await,
         2 => reduce(job, &Spec::AUTO, Value::borrowed(span), None).await,
-        4 => rooted(true, job).await,
-        5 => rooted(false, job).await,
+        4 => rooted(true, job, units).await,
+        5 => rooted(false, job, units).await,
         6 => scan(job, &Prefix::auto, 2, Scan::Inclusive, span, span).await,
         _ => allreduce(job, &specs, Value::owned(span), span).await,
     }
 }
 
-/// Ranks for which `alive` come to an operation on `segment`s; the leader gives up where `fails`. Says how it
-/// went for each rank.
-fn run(kind: usize, segment: usize, alive: &[Rank], fails: bool, along: bool) -> Vec<Option<Result<()>>> {
+/// Ranks for which `alive` come to an operation on `segment`s; the leader gives up where `fails`, and the rank
+/// of the other node does not come then. Says how it went for each rank.
+fn run(
+    kind: usize,
+    segment: usize,
+    alive: &[Rank],
+    fails: bool,
+    along: bool,
+    units: impl Fn(Rank) -> usize,
+) -> Vec<Option<Result<()>>> {
     let heap = Heap::new(3, usize::MAX, false);
     let teams: Vec<Team> = (0..3).map(|member| Team::new(heap.member(member), Config::default())).collect();
     (0..3).filter(|member| !alive.contains(&(*member as Rank))).for_each(|member| heap.kill(member));
-    let ended = std::sync::Mutex::new(vec![None; 3]);
-    let (teams, ended_ref) = (&teams, &ended);
+    let teams = &teams;
     let work = |ep: SimEndpoint| {
-        let alive = alive.contains(&ep.rank());
+        let alive = alive.contains(&ep.rank()) || (ep.rank() == 3 && !fails);
+        let units = units(ep.rank());
         Restless(Box::pin(async move {
             let rank = ep.rank();
             if !alive {
                 return Ok(());
             }
-            let team = &teams[rank as usize];
-            let result = if fails && rank == 0 {
+            let team = teams.get(rank as usize);
+            if let Some(team) = team.filter(|_| fails && rank == 0) {
                 // As an operation that meets an error elsewhere.
                 team.fail();
                 Err(Error::Mpi(1))
             } else {
                 let (half, groups, affine) = (Half { ep: &ep, first: 0 }, groups(rank), Affine { size: 2 });
                 let tree = numa_nodes(rank).filter(|_| along);
-                let node =
-                    Node::new(team, 0, Thresholds::all(usize::MAX), matches!(kind, 2 | 3 | 6).then_some(&affine));
-                let node = node.along(tree.as_ref());
-                let job = Job { segment, window: 3, ..part(&half, &groups, Some(node), true) };
-                let result = perform(kind, &job).await;
-                if result.is_err() {
-                    team.fail();
-                }
-                result
-            };
-            ended_ref.lock().unwrap()[rank as usize] = Some(result);
-            Ok(())
+                let combine = matches!(kind, 2 | 3 | 6).then_some(&affine as &dyn Combine);
+                let node = team.map(|team| Node::new(team, 0, Thresholds::all(usize::MAX), combine));
+                let node = node.map(|node| node.along(tree.as_ref()));
+                perform(kind, &Job { segment, window: 3, ..part(&half, &groups, node, true) }, units).await
+            }
         }))
     };
-    let stats =
-        World::new(4).run(kind as u64, sim::Config::default(), work).unwrap_or_else(|failed| panic!("{failed}"));
-    assert_eq!(stats.total.messages, 0);
-    ended.into_inner().unwrap()
+    // Affine maps have two bytes.
+    let unit = if matches!(kind, 2 | 3 | 6) { UnitType::plain(2) } else { UnitType::BYTE };
+    World::new(4)
+        .unit(unit)
+        .judge(kind as u64, sim::Config::default(), work)
+        .unwrap_or_else(|failed| panic!("{failed}"))
 }
 
 #[test]
 fn a_leader_that_fails_ends_the_wait_of_its_node() {
     for kind in [0, 1, 3, 5, 6] {
         for (segment, along) in [(1 << 20, false), (100, false), (1 << 20, true), (100, true)] {
-            let ended = run(kind, segment, &[0, 1, 2], true, along);
-            assert!(ended[1..].iter().all(|result| *result == Some(Err(Error::Peer))), "{kind}: {ended:?}");
+            let ended = run(kind, segment, &[0, 1, 2], true, along, |_| UNITS);
+            assert!(ended[1..3].iter().all(|result| *result == Some(Err(Error::Peer))), "{kind}: {ended:?}");
         }
     }
 }
@@ -157,11 +160,35 @@ fn a_leader_that_fails_ends_the_wait_of_its_node() {
 fn a_dead_process_ends_the_operation_of_its_node() {
     for kind in [0, 2, 3, 4, 6] {
         for (segment, along) in [(1 << 20, false), (100, false), (1 << 20, true), (100, true)] {
-            let ended = run(kind, segment, &[0, 1], false, along);
+            let ended = run(kind, segment, &[0, 1], false, along, |_| UNITS);
             assert_eq!(ended[0], Some(Err(Error::Peer)), "{kind}");
             // The other one may have handed in its data and left.
             let may_leave = matches!(kind, 2 | 4);
             assert!(ended[1] == Some(Err(Error::Peer)) || (may_leave && ended[1] == Some(Ok(()))), "{kind}: {ended:?}");
+            // So does the other node, where it needs anything from there.
+            let needs = matches!(kind, 0 | 3 | 6);
+            assert!(ended[3] == Some(Err(Error::Peer)) || (!needs && ended[3] == Some(Ok(()))), "{kind}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn nobody_waits_where_a_rank_has_another_length() {
+    for kind in 1..7 {
+        for (odd, units, along) in [0, 1, 2, 3].into_iter().flat_map(|odd| [(odd, 100, false), (odd, 800, true)]) {
+            let length = |rank| if rank == odd { units } else { UNITS };
+            let ended = run(kind, 1 << 20, &[0, 1, 2], false, along, length);
+            let context = format!("operation {kind}, rank {odd} has {units}: {ended:?}");
+            assert!(ended.iter().all(Option::is_some), "{context}: somebody waits");
+            // Whose room is longer than what comes may have success.
+            let is_short = match kind {
+                1 | 5 => (odd == 0) == (units > UNITS),
+                4 => (odd == 0) == (units < UNITS),
+                _ => true,
+            };
+            assert!(!is_short || ended.iter().any(|end| *end != Some(Ok(()))), "{context}: nobody notices");
+            let receives = matches!(kind, 1 | 5) && odd != 0;
+            assert!(!(is_short && receives) || ended[odd as usize] == Some(Err(Error::Lengths)), "{context}");
         }
     }
 }

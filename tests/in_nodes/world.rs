@@ -2,7 +2,7 @@
 //! A job on several nodes: messages of the simulator between them, heaps within.
 
 use crate::job::Machine;
-use coll_rust::endpoint::{Endpoint, Rank, Result, Span, Tag};
+use coll_rust::endpoint::{Endpoint, Error, Rank, Result, Span, Tag};
 use coll_rust::hier::Job;
 use coll_rust::shm::heap::Heap;
 use coll_rust::shm::node::Node;
@@ -142,6 +142,14 @@ impl Endpoint for Half<'_> {
 
     fn copy_units(&self, from: Span, to: Span) {
         self.ep.copy(from, to);
+    }
+
+    fn note(&self, error: Error) {
+        self.ep.note(error);
+    }
+
+    fn noted(&self) -> Result<()> {
+        self.ep.noted()
     }
 
     fn temp(&self, units: usize) -> Result<SimTemp<'_>> {

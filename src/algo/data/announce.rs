@@ -33,12 +33,13 @@ impl<E: Endpoint> Announced<'_, E> {
         self.temp.span()
     }
 
-    /// The numbers, once they are there.
-    pub fn get(&self) -> SmallVec<[usize; 8]> {
+    /// The numbers, once they are there; an error, if they may be others.
+    pub fn get(&self) -> Result<SmallVec<[usize; 8]>> {
+        self.ep.noted()?;
         let span = self.temp.span();
         let mut bytes: SmallVec<[u8; 64]> = SmallVec::from_elem(0, span.len());
         self.ep.read(span, &mut bytes);
         let number = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])) as usize;
-        bytes.chunks_exact(WIDTH).map(number).collect()
+        Ok(bytes.chunks_exact(WIDTH).map(number).collect())
     }
 }

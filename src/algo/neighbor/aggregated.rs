@@ -181,7 +181,7 @@ async fn sizes<E: Endpoint, O: Blocks, I: Blocks>(
             let lens: SmallVec<[usize; 16]> = match told.next_if(|_| share.member != me) {
                 Some((message, post)) => {
                     post.await?;
-                    message.get().into_iter().collect()
+                    message.get()?.into_iter().collect()
                 }
                 None => lengths(&bundles.vias[led.own], out, into),
             };

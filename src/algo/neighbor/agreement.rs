@@ -56,20 +56,22 @@ pub async fn lists<E: Endpoint>(ep: &E, tag: Tag, ranks: &[Rank], mine: &Neighbo
         ep.send(leader, tag(1), numbers(ep, own)?.span()).await?;
         let lens = announced(ep, ranks.len())?;
         ep.recv(leader, tag(2), lens.span()).await?;
-        let lens = lens.get();
+        let lens = lens.get()?;
         let lists = announced(ep, lens.iter().sum())?;
         ep.recv(leader, tag(3), lists.span()).await?;
-        let lists = lists.get();
+        let lists = lists.get()?;
         let mut rest = &lists[..];
         all = lens.iter().map(|&len| rest.split_off(..len).unwrap_or_default().to_vec()).collect();
     } else {
         let lens: Vec<_> = others.iter().map(|_| announced(ep, 1)).collect::<Result<_>>()?;
         join(others.iter().zip(&lens).map(|(&rank, len)| ep.recv(rank, tag(0), len.span())).collect::<Vec<_>>())
             .await?;
-        let lists: Vec<_> = lens.iter().map(|len| announced(ep, len.get()[0])).collect::<Result<_>>()?;
+        let lists: Vec<_> = lens.iter().map(|len| announced(ep, len.get()?[0])).collect::<Result<_>>()?;
         join(others.iter().zip(&lists).map(|(&rank, list)| ep.recv(rank, tag(1), list.span())).collect::<Vec<_>>())
             .await?;
-        all.extend(lists.iter().map(|list| list.get().to_vec()));
+        for list in &lists {
+            all.push(list.get()?.to_vec());
+        }
         let (lens, lists) = (numbers(ep, all.iter().map(Vec::len))?, numbers(ep, all.iter().flatten().copied())?);
         let to = |&rank: &Rank| [ep.send(rank, tag(2), lens.span()), ep.send(rank, tag(3), lists.span())];
         join(others.iter().flat_map(to).collect::<Vec<_>>()).await?;

@@ -18,7 +18,7 @@ use crate::endpoint::{Blocks, Endpoint, Result, Stream, TempBuffer};
 use crate::pattern::knomial::Knomial;
 use crate::pattern::lengths::Lengths;
 use crate::pattern::{Member, absolute, relative};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// Scatters the blocks of `root` along the tree of the given radix. `lengths`: those of all blocks, where all
 /// members know them; all or no members give them.
@@ -93,7 +93,9 @@ async fn pass<E: Endpoint, S: Stream>(
         None => {
             let message = announced(ep, end - me - 1)?;
             stage.recv(parent, message.span()).await?;
-            Lengths::each(std::iter::once(own.len()).chain(message.get()))
+            // Who waits for a message gets one where nothing is known, which is empty.
+            let below = message.get().unwrap_or_else(|_| smallvec![1; end - me - 1]);
+            Lengths::each(std::iter::once(own.len()).chain(below))
         }
     };
     let temp = ep.temp(subtree.total())?;

@@ -9,7 +9,7 @@ mod post;
 mod posted;
 mod reach;
 
-use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer};
+use crate::endpoint::{Endpoint, Error, PHASES, Rank, Result, Span, Tag, TempBuffer, instead_of};
 use crate::ffi::base::glue::{self, ompi_communicator_t, ompi_op_t, ompi_request_t};
 use crate::ffi::base::kind::Kind;
 use crate::ffi::comm::core::Core;
@@ -46,6 +46,8 @@ struct State {
     posted: SmallVec<[Entry; 8]>,
     /// Free places in it.
     free: usize,
+    /// Why the operation fails.
+    noted: Option<Error>,
     spare: SmallVec<[Buffer; 2]>,
 }
 
@@ -61,6 +63,8 @@ pub struct HostEndpoint {
     first_tag: i32,
     /// Units in a message at most; those of a longer one go as several.
     longest: usize,
+    /// Whether the operation goes on when a message has another length than its receiver has room for.
+    goes_on: bool,
     /// What the user's buffers stand for, where they do.
     staging: Option<Arc<Staging>>,
     /// Where ranks are in several clusters.
@@ -84,7 +88,25 @@ impl HostEndpoint {
         let apart = comm.is_apart().unwrap_or(false);
         let clusters = comm.place().ok().filter(|_| apart).and_then(|place| place.clusters().cloned());
         let comm = comm.handle();
-        HostEndpoint { comm, rank, size, kind, dtype, op, first_tag, longest, staging: None, clusters, state }
+        HostEndpoint {
+            comm,
+            rank,
+            size,
+            kind,
+            dtype,
+            op,
+            first_tag,
+            longest,
+            goes_on: false,
+            staging: None,
+            clusters,
+            state,
+        }
+    }
+
+    /// Goes on when a message has another length than its receiver has room for: others wait for this rank.
+    pub fn go_on(&mut self) {
+        self.goes_on = true;
     }
 
     /// Asks for elements before it touches them, and tells which are final.
@@ -212,6 +234,12 @@ impl Endpoint for HostEndpoint {
     }
 
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
+        // An element of another type than a byte has no place here, and none is sent where there is none to send.
+        let data = match self.state().noted {
+            Some(_) if data.is_empty() && !self.dtype.handle.is_null() => data,
+            Some(_) => instead_of(data),
+            None => data,
+        };
         match self.way(to) {
             Way::Messages => self.post(data, |data| self.send_one(to, tag, data)),
             Way::Gateway => self.post(data, |data| self.send_out(to, tag, data)),
@@ -252,6 +280,14 @@ impl Endpoint for HostEndpoint {
         }
     }
 
+    fn note(&self, error: Error) {
+        self.state().noted.get_or_insert(error);
+    }
+
+    fn noted(&self) -> Result<()> {
+        self.state().noted.map_or(Ok(()), Err)
+    }
+
     fn made(&self, data: Span) {
         if let Some(staging) = &self.staging {
             staging.made_elements(data);
@@ -280,7 +316,7 @@ impl Endpoint for HostEndpoint {
 impl HostEndpoint {
     /// What `future` gives, which posts here; after an error, once nothing that it posted is in flight.
     pub async fn settled<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
-        let result = future.await;
+        let result = future.await.and_then(|value| self.noted().map(|()| value));
         if result.is_err() {
             self.settle().await;
         }

@@ -51,8 +51,10 @@ fn role<'a>(all: &'a Option<HostBlocks<'a>>, own: &'a Option<HostStream>) -> Res
 }
 
 /// An error where both sides of a call describe the same data, and differ.
-fn alike(sent: Option<usize>, received: usize) -> Result<()> {
-    if sent.is_none_or(|sent| sent == received) { Ok(()) } else { Err(Error::Lengths) }
+fn alike(ep: &HostEndpoint, sent: Option<usize>, received: usize) {
+    if sent.is_some_and(|sent| sent != received) {
+        ep.note(Error::Lengths);
+    }
 }
 
 async fn gather(run: &Run<'_>, algorithm: Gather) -> Result<()> {
@@ -75,7 +77,7 @@ async fn scatter(run: &Run<'_>, algorithm: Scatter) -> Result<()> {
     let all = call.send.as_ref().map(HostBlocks::new);
     let own = call.receive.as_ref().map(|side| side.stream());
     if let (Kind::Scatter, Some(all), Some(own)) = (call.kind, &all, &own) {
-        alike(Some(own.len()), all.len(0))?;
+        alike(stage.ep(), Some(own.len()), all.len(0));
     }
     let role = role(&all, &own)?;
     let (root, lengths) = (call.root as usize, lengths(stage, call));
@@ -93,7 +95,7 @@ async fn allgather(run: &Run<'_>, algorithm: Allgather) -> Result<()> {
     let own = call.send.as_ref().map(|side| side.stream());
     let (own, all) = (own.as_ref(), HostBlocks::new(needed(&call.receive)?));
     // The others get what is in the caller's block.
-    alike(own.map(Stream::len), all.len(stage.ep().rank() as usize))?;
+    alike(stage.ep(), own.map(Stream::len), all.len(stage.ep().rank() as usize));
     match algorithm {
         Allgather::Linear(posts) => apart(|| allgather::linear::linear(stage, own, &all, posts)),
         Allgather::Ring => apart(|| allgather::ring::ring(stage, own, &all)),
@@ -110,7 +112,7 @@ async fn alltoall(run: &Run<'_>, algorithm: Alltoall) -> Result<()> {
     let out = call.send.as_ref().map(HostBlocks::new);
     let (out, into) = (out.as_ref(), HostBlocks::new(needed(&call.receive)?));
     if call.kind == Kind::Alltoall {
-        alike(out.map(|out| out.len(0)), into.len(0))?;
+        alike(stage.ep(), out.map(|out| out.len(0)), into.len(0));
     }
     match algorithm {
         Alltoall::Linear(posts) => apart(|| alltoall::linear::linear(stage, out, &into, posts)),

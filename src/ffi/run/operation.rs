@@ -2,7 +2,7 @@
 //! A call becomes a future.
 
 use crate::algo::reduce::Value;
-use crate::endpoint::{Error, Result, Stream};
+use crate::endpoint::{Endpoint, Error, Result, Stream};
 use crate::ffi::base::apart::apart;
 use crate::ffi::base::kind::Kind;
 use crate::ffi::call::arguments::{Call, needed};
@@ -79,6 +79,7 @@ async fn by_messages(
     if !op.is_null() && !call.intrinsic {
         ep.keep_whole();
     }
+    ep.go_on();
     ep.stage(call.staging.clone());
     let node = part.as_ref().map(Part::node);
     decisions::whole(comm, call, node.as_ref());
@@ -89,7 +90,7 @@ async fn by_messages(
         }
         ep.settle().await;
     }
-    result
+    ep.noted().and(result)
 }
 
 async fn run_over(

@@ -2,7 +2,7 @@
 //! What was posted and is not yet waited for.
 
 use super::HostEndpoint;
-use crate::endpoint::{Error, Result};
+use crate::endpoint::{Endpoint, Error, Result};
 use crate::ffi::base::glue::{self, CR_ERR_TRUNCATE, ompi_request_t};
 use crate::ffi::mpi::progress::await_progress;
 use crate::ffi::process::gateway;
@@ -95,11 +95,20 @@ impl HostEndpoint {
         let state = self.state();
         state.posted[slot].work = Work::None;
         state.free += 1;
-        Poll::Ready(match end {
+        let error = match end {
+            // Who has failed sends none in place of data, and a byte in place of none.
+            Ok(0) if entry.expected != SEND && entry.expected > 0 => Error::Peer,
+            Err(Error::Mpi(code)) if entry.expected == 0 && code == CR_ERR_TRUNCATE as i32 => Error::Peer,
             // A short message: the ranks do not agree about the amount of data.
-            Ok(bytes) if entry.expected != SEND && entry.expected != bytes => Err(Error::Mpi(CR_ERR_TRUNCATE as i32)),
-            Ok(_) => Ok(()),
-            Err(error) => Err(error),
-        })
+            Ok(bytes) if entry.expected != SEND && entry.expected != bytes => Error::Lengths,
+            Ok(_) => return Poll::Ready(Ok(())),
+            Err(Error::Mpi(code)) if code == CR_ERR_TRUNCATE as i32 => Error::Lengths,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        if !self.goes_on {
+            return Poll::Ready(Err(error));
+        }
+        self.note(error);
+        Poll::Ready(Ok(()))
     }
 }
