@@ -216,6 +216,12 @@ if [ $stock = 0 ]; then
     done
 fi
 
+# The same by messages: sizes for which ranks choose one algorithm, and a root that has less room than comes.
+if [ $stock = 0 ]; then
+    job real 3 - "shm_node_limit=0" 100 guard --quick --variants shorter,longer --sizes inline,slot --only "$compared"
+    job real 3 - "shm_node_limit=0" 100 guard --modes blocking --variants shorter,longer --sizes long --only gather,gatherv,scatter,scatterv
+fi
+
 # The ways of calls on plain data: all operations but Alltoallw and Neighbor_alltoallw have one.
 if [ $stock = 0 ]; then
     job real 2 "$all,${blocks/,alltoallw/},${edges%,*}" "" 60 lean

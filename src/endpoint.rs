@@ -217,10 +217,10 @@ pub trait Endpoint: Sync {
         }
         alike
     }
-    /// Notes why the operation fails. It goes on, so that nobody waits for this rank, and gives the first error
-    /// in the end. Messages that it sends from now on have a [wrong length](instead_of): so their receivers note
-    /// an error, too, and what is wrong goes no further. The endpoint notes any message of another length than
-    /// its receiver has room for.
+    /// Notes why the operation fails. It goes on, so that nobody waits for this rank, and gives the first
+    /// error in the end. Messages that it sends from now on have a [wrong length](instead_of): so their
+    /// receivers note an error, too, and what is wrong goes no further. The endpoint notes any message of
+    /// another length than its receiver has room for.
     fn note(&self, error: Error);
     /// The first error noted. To be asked before what has come is believed: where it is a length, or goes to
     /// others by another way than messages.

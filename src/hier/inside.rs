@@ -82,8 +82,8 @@ impl<'a> Inside<'a> {
         self.node.open(0, if lines { 0 } else { usize::MAX }).await
     }
 
-    /// Runs `messages` and what the node does beside them. Where that fails, the messages are sent and received
-    /// all the same: other nodes wait for them.
+    /// Runs `messages` and what the node does beside them. Where that fails, the messages are sent and
+    /// received all the same: other nodes wait for them.
     async fn beside<E: Endpoint>(
         &self,
         ep: &E,

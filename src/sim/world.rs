@@ -82,9 +82,8 @@ impl World {
         self.ends(seed, config, &mut rank).map(|(stats, _)| stats)
     }
 
-    /// As [`run`](World::run), of a program whose ranks give different lengths for the same data: how each rank
-    /// ends, `None` where it waits for ever. A run in which that cannot be, or memory is used against the rules,
-    /// fails as any other.
+    /// As [`run`](World::run), where ranks may give different lengths for the same data: how each rank ends,
+    /// `None` where it waits for ever. Where memory is used against the rules the run fails.
     pub fn judge<F, Fut>(&self, seed: u64, config: Config, mut rank: F) -> Result<Vec<Option<OpResult<()>>>, Failed>
     where
         F: FnMut(SimEndpoint) -> Fut,

@@ -101,8 +101,8 @@ async fn perform<'a>(kind: usize, job: &Job<'a, Half<'a>>, units: usize) -> Resu
     }
 }
 
-/// Ranks for which `alive` come to an operation on `segment`s; the leader gives up where `fails`, and the rank
-/// of the other node does not come then. Says how it went for each rank.
+/// Ranks for which `alive` come to an operation on `segment`s; the leader gives up where `fails`, and the
+/// rank of the other node does not come then. Says how it went for each rank.
 fn run(
     kind: usize,
     segment: usize,

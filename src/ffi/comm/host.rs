@@ -234,7 +234,7 @@ impl Endpoint for HostEndpoint {
     }
 
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
-        // An element of another type than a byte has no place here, and none is sent where there is none to send.
+        // No element of another type than a byte is at hand to be sent in place of none.
         let data = match self.state().noted {
             Some(_) if data.is_empty() && !self.dtype.handle.is_null() => data,
             Some(_) => instead_of(data),

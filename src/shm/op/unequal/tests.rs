@@ -300,7 +300,8 @@ fn so_it_does_where_two_lengths_have_the_same_number() {
     let number = |len| told::number(len, false);
     let len = 50_000;
     let odd = (len + 1..MOST).find(|&odd| number(odd) == number(len)).expect("there are fewer numbers than lengths");
-    // Of blocks of others a member says nothing where all are alike; here not all are.
+    // Of blocks of others a member says nothing where all are alike; here not all are. Where members take
+    // turns, the block is dealt, and its length is in its note.
     check(&["scatterv", "alltoallv"], &[len, odd], 4);
 }
 
