@@ -8,7 +8,7 @@
 //! oldest few, which are the likeliest to be ready, and at the next few of the rest in turn.
 
 use crate::endpoint::{Error, Result};
-use crate::ffi::base::apart::{in_place, small};
+use crate::ffi::base::apart::small;
 use crate::ffi::base::error;
 use crate::ffi::base::glue::{self, CR_ERR_INTERN, CR_ERR_NO_MEM, cr_call, ompi_request_t};
 use crate::ffi::base::guard;
@@ -330,7 +330,7 @@ pub unsafe fn start_on_stream(
         return CR_ERR_NO_MEM as i32;
     }
     let of = comm.clone();
-    let future = in_place(|| async move {
+    let future = small(|| async move {
         let _turn = of.team.turn(number).await;
         let turn = of.team.get().and_then(|team| team.turn(nonblocking(number), 0, queue)).ok_or(Error::Peer)?;
         short::run(turn, operation).await
