@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo metadata --format-version 1 --locked --filter-platform "$(rustc -vV | sed -n 's/^host: //p')" | python3 -c '
-import json, re, subprocess, sys
+import json, pathlib, re, subprocess, sys
 
 crates = json.load(sys.stdin)["packages"]
 rules = re.search(r"^allow = \[(.*?)^\]", open("deny.toml").read(), re.S | re.M).group(1)
@@ -62,10 +62,19 @@ if f"\nversion: {version}\n" not in open("CITATION.cff").read():
     bad.append(f"CITATION.cff has another version than {version}")
 if f"## {version}" not in open("CHANGELOG.md").read() and "## Unreleased" not in open("CHANGELOG.md").read():
     bad.append(f"CHANGELOG.md does not tell of {version}")
+for name, line in {
+    "debian/changelog": f"coll-rust ({version}-",
+    "rpm/openmpi-coll-rust.spec": f"Version:        {version}\n",
+    f"easybuild/coll-rust-{version}-gompi-2025b.eb": f"version = {chr(39)}{version}{chr(39)}\n",
+    "spack/spack_repo/coll_rust/packages/coll_rust/package.py": f"version(\"{version}\")\n",
+}.items():
+    path = pathlib.Path("packaging", name)
+    if not path.exists() or line not in path.read_text():
+        bad.append(f"{path} is not of version {version}")
 fonts = [c["version"] for c in crates if c["name"] == "dejavu"]
 if not all(f"version {v[:4]} " in open("NOTICE").read() for v in fonts):
     bad.append(f"NOTICE does not tell of the fonts {fonts}")
 print(*bad, sep="\n", end="\n" if bad else "")
-print(f"{len(crates) + 3 - len(bad)} passed, {len(bad)} failed")
+print(f"{len(crates) + 7 - len(bad)} passed, {len(bad)} failed")
 sys.exit(bool(bad))
 '

@@ -118,9 +118,7 @@ inside_install() {
     step "dpkg --install" dpkg --install /mnt/out/*coll-rust*.deb || return
     uses "coll/rust"
     local packages
-    packages=$(dpkg-query -W -f '${Package}\n' '*coll-rust*')
-    # shellcheck disable=SC2086 # a list
-    dpkg -L $packages | sort -u >/tmp/list
+    packages=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^ii *\(.*coll-rust.*\)/\1/p')
     if [ -x /usr/bin/mpiperf ]; then
         step "mpiperf" mpiexec -n 2 mpiperf selfcheck --help || true
         step "coll-rust doctor" coll-rust doctor || true
@@ -176,6 +174,7 @@ if [ $clean = 1 ]; then
     exit
 fi
 
+version=$(scripts/version.sh)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$scratch/source" "$scratch/out"
@@ -224,7 +223,7 @@ debian() {
     in_folder bare "$part" install
 }
 
-rpm() {
+check_rpm() {
     if ! command -v rpmbuild >/dev/null || ! command -v rpmlint >/dev/null; then
         skip "needs rpmbuild and rpmlint (Debian: rpm, rpmlint)"
         return
@@ -232,48 +231,56 @@ rpm() {
     local top=$scratch/rpm
     mkdir -p "$top/SOURCES"
     cp "$scratch"/out/coll-rust-*[0-9].tar.gz "$top/SOURCES/"
-    cp "$scratch/out/libcoll_rust.a" "$top/SOURCES/libcoll_rust-$(scripts/version.sh)-$(uname -m).a"
+    cp "$scratch/out/libcoll_rust.a" "$top/SOURCES/libcoll_rust-$version-$(uname -m).a"
     # Debian's packages are unknown to rpm.
     step "rpmbuild" rpmbuild -bb --nodeps --define "_topdir $top" --with ready packaging/rpm/openmpi-coll-rust.spec || return 0
     step "rpmlint" rpmlint -c packaging/rpm/rpmlint.toml packaging/rpm/openmpi-coll-rust.spec "$top"/RPMS/*/*.rpm || true
     local component
     component=$(ompi_info --parsable --path pkglibdir | cut -d: -f3)/mca_coll_rust.so
     step "the package has the component and needs this Open MPI" sh -c '
-        command rpm -qlp "$0"/RPMS/*/*.rpm | grep -qxF "$1" && command rpm -q --requires -p "$0"/RPMS/*/*.rpm | grep -qx "openmpi = $2"' \
+        rpm -qlp "$0"/RPMS/*/*.rpm | grep -qxF "$1" && rpm -q --requires -p "$0"/RPMS/*/*.rpm | grep -qx "openmpi = $2"' \
         "$top" "$component" "$(mpicc --showme:version | sed -n 's/.*Open MPI \([0-9.]*[0-9]\).*/\1/p')" || true
 }
 
-easybuild() {
+check_easybuild() {
     if ! command -v eb >/dev/null; then
-        skip "needs eb (pip install easybuild pycodestyle)"
+        skip "needs eb (pip install easybuild pycodestyle) and environment-modules or Lmod"
         return
     fi
-    local file top=$scratch/easybuild tarball
-    file=$(basename packaging/easybuild/coll-rust-*.eb)
+    local file tool top=$scratch/easybuild tarball=coll-rust-${version}-vendored.tar.gz options=()
+    file=coll-rust-$version-gompi-2025b.eb
     mkdir -p "$top"
     cp "packaging/easybuild/$file" "$top/"
-    # What is checked is the recipe: a tarball of the name that it asks for, with whatever crates.
-    tarball=$(basename "$scratch"/out/coll-rust-*[0-9].tar.gz .tar.gz)-vendored.tar.gz
-    [ -f "$scratch/out/$tarball" ] && cp "$scratch/out/$tarball" "$top/" || cp "$scratch"/out/coll-rust-*[0-9].tar.gz "$top/$tarball"
-    eb() { (cd "$top" && command eb --sourcepath="$top" --prefix="$top/prefix" --robot-paths="$top:" --module-syntax=Tcl "$@"); }
-    step "eb --inject-checksums" eb --inject-checksums sha256 "$file" || return 0
-    step "eb --check-contrib" eb --check-contrib "$file" || true
-    step "eb --dry-run" eb --dry-run --robot "$file" || true
+    # What is checked is the recipe: without --full, a tarball of the name that it asks for is enough.
+    cp "$scratch/out/$tarball" "$top/" 2>/dev/null || cp "$scratch/out/coll-rust-$version.tar.gz" "$top/$tarball"
+    [ "$(id -u)" -ne 0 ] || options=(--allow-use-as-root-and-accept-consequences)
+    tool=EnvironmentModules
+    command -v module >/dev/null || . /usr/share/modules/init/bash 2>/dev/null || tool=Lmod
+    options+=(--sourcepath="$top" --prefix="$top/prefix" --module-syntax=Tcl --modules-tool=$tool --allow-modules-tool-mismatch)
+    step "eb --inject-checksums" eb "${options[@]}" --inject-checksums sha256 "$top/$file" || return 0
+    step "eb --check-contrib" eb "${options[@]}" --check-contrib "$top/$file" || true
+    step "eb --dry-run" eb "${options[@]}" --dry-run --robot "$top/$file" || true
+    step "the hook adds the internal headers" sh -c 'eb "$@" --extended-dry-run | grep -q "/configure .*--with-devel-headers"' \
+        sh "${options[@]}" --hooks="$PWD/packaging/easybuild/devel_headers.py" OpenMPI-5.0.8-GCC-14.3.0.eb || true
 }
 
-spack() {
-    step "Python reads the recipe" python3 -m py_compile packaging/spack/packages/coll-rust/package.py || return 0
+# Spack cannot be had from a registry: where it is, it makes the whole specification.
+check_spack() {
+    local repository=packaging/spack/spack_repo/coll_rust
+    step "Python reads the recipes" python3 -c 'import ast, sys; [ast.parse(open(name).read()) for name in sys.argv[1:]]' \
+        "$repository"/packages/*/package.py || true
+    step "the recipe is of this release" grep -q "version(\"$version\")" "$repository/packages/coll_rust/package.py" || true
     if ! command -v spack >/dev/null; then
         skip "needs spack for the rest"
         return
     fi
-    step "spack spec" command spack --config "repos:[$PWD/packaging/spack]" spec coll-rust || true
+    step "spack spec" spack --config "repos:coll_rust:$PWD/$repository" spec coll-rust || true
 }
 
 for part in "${parts[@]}"; do
     case $part in
     bookworm | trixie) debian ;;
-    rpm | easybuild | spack) "$part" ;;
+    rpm | easybuild | spack) "check_$part" ;;
     *) echo "test-packages: no part is called '$part'" >&2 && exit 2 ;;
     esac
     rm -f "$scratch"/out/*.deb

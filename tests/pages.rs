@@ -50,8 +50,10 @@ fn pages() -> BTreeSet<String> {
             }
         }
     }
-    let mut found =
-        BTreeSet::from(["README", "CONTRIBUTING", "CHANGELOG", "SECURITY", "tests/README"].map(|n| format!("{n}.md")));
+    let mut found = BTreeSet::from(
+        ["README", "CONTRIBUTING", "CHANGELOG", "SECURITY", "tests/README", "packaging/README"]
+            .map(|n| format!("{n}.md")),
+    );
     visit(&top().join("docs"), &mut found);
     found
 }
