@@ -44,6 +44,7 @@ coll-rust doctor --folder .*                                           ; by  ; d
 (autoreconf -i && )?./configure.*                                      ; by  ; install
 autoreconf -i                                                          ; by  ; install
 make check                                                             ; not ; ci/test-autotools.sh --full runs it: the test run has the same tests
+make dist(-library|-vendor)?                                           ; not ; ci/test-packages.sh runs it, by hand
 make.*                                                                 ; by  ; install
 apt-get install .*                                                     ; by  ; install
 scripts/build-mpiperf.sh                                               ; by  ; build

@@ -187,7 +187,10 @@ part=tarball
 make_tarball() (
     cd "$scratch/source"
     autoreconf -i && ./configure --disable-programs && make dist && mv coll-rust-*.tar.gz "$scratch/out/" || exit
-    [ $full = 0 ] || { make dist-vendor && mv coll-rust-*-vendored.tar.gz "$scratch/out/"; }
+    [ $full = 0 ] || {
+        make dist-vendor && mv coll-rust-*-vendored.tar.gz "$scratch/out/" || exit
+        make dist-library && mv "libcoll_rust-$version-$(uname -m).a" "$scratch/out/libcoll_rust.a"
+    }
 )
 step "make dist" make_tarball || exit 1
 
