@@ -223,22 +223,22 @@ mod tests {
     fn its_bytes_stand_where_the_table_says() {
         let header = Header { length: 1, kind: Kind::Lost, cluster: 0x0203, peer: 4, key: 5, number: 6 };
         let bytes = encode(header, b"x");
-        assert_eq!(bytes[..8], [1, 0, 0, 0, 8, 1, 3, 2]);
+        assert_eq!(bytes[..8], [1, 0, 0, 0, 8, VERSION, 3, 2]);
         assert_eq!((bytes[8], bytes[16], bytes[24], bytes[32]), (4, 5, 6, b'x'));
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         let mut bytes = Header::plain(Kind::Welcome, 0).encode();
-        bytes[5] = 2;
-        assert_eq!(Frame::parse(&bytes), Err(Fault::Version(2)));
+        bytes[5] = VERSION + 1;
+        assert_eq!(Frame::parse(&bytes), Err(Fault::Version(VERSION + 1)));
         bytes[5] = VERSION;
-        bytes[4] = 9;
-        assert_eq!(Frame::parse(&bytes), Err(Fault::Kind(9)));
+        bytes[4] = 10;
+        assert_eq!(Frame::parse(&bytes), Err(Fault::Kind(10)));
         let long = Header::plain(Kind::Data, PAYLOAD + 1).encode();
         assert_eq!(Frame::parse(&long), Err(Fault::Length(Kind::Data, 65_537)));
         assert_eq!(Frame::parse(&plain(Kind::Bye, b"x")), Err(Fault::Length(Kind::Bye, 1)));
-        assert_eq!(Fault::Version(2).to_string(), "a frame of version 2, this side speaks version 1");
+        assert_eq!(Fault::Version(7).to_string(), "a frame of version 7, this side speaks version 2");
     }
 
     #[test]
