@@ -58,6 +58,9 @@ pub(super) fn allreduce(facts: &Facts) -> Allreduce {
         0..=2 => Allreduce::RecursiveDoubling,
         // Where processes take turns, every message costs a turn: 2 (p − 1) of them instead of p log p.
         _ if facts.crowded && facts.bytes < SHARED_WORK => Allreduce::ReduceBcast,
+        // Of three, recursive doubling has one hand in its value and get the result: three ways far across,
+        // where up and down again are two, with as many messages.
+        3 if facts.level == Level::Grid && facts.bytes / facts.segments < LARGE => Allreduce::ReduceBcast,
         // Each segment runs on its own, so its size counts.
         _ if facts.free() && facts.bytes / facts.segments >= LARGE => Allreduce::Rabenseifner,
         _ => Allreduce::RecursiveDoubling,
