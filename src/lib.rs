@@ -39,9 +39,9 @@
 //! Imports point one way, and a test sees to it: `ffi` → {[`hier`], [`params`]} → {[`select`], [`algo`]} →
 //! {[`pattern`], [`topo`]} → [`endpoint`], and {`ffi`, [`hier`], [`select`]} → [`shm`] → {[`sync`],
 //! [`endpoint`], [`version`]}; [`select`] sees the names of [ways](shm::policy) only. Beside them `ffi` →
-//! [`store`] → {[`topo`], [`sync`]}, and `ffi` → [`relay`], which imports nothing. `unsafe` lives in `ffi`,
-//! [`shm`] and [`sync`] (and where the simulator copies memory); everything else forbids it, and everything
-//! but `ffi` is free of MPI.
+//! [`store`] → {[`topo`], [`sync`]}, and {`ffi`, [`sim`]} → [`relay`], which imports nothing. `unsafe` lives
+//! in `ffi`, [`shm`] and [`sync`] (and where the simulator copies memory); everything else forbids it, and
+//! everything but `ffi` is free of MPI.
 //!
 //! System calls go by the crate `nix`. Straight by `libc` go those that it lacks (pidfd_open, getrandom,
 //! mincore, dlsym, robust mutexes), those of which every instruction counts (futex, sched_yield,
@@ -75,7 +75,6 @@ pub mod params;
 pub mod pattern;
 #[cfg(all(feature = "clock", not(loom)))]
 pub mod predict;
-#[cfg(not(loom))]
 pub mod relay;
 #[cfg(not(loom))]
 pub mod report;

@@ -17,7 +17,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("params", &["endpoint", "select", "sync", "topo"]),
     ("predict", &["endpoint", "hier", "shm", "sim", "sync", "topo"]),
-    ("sim", &["endpoint", "sync"]),
+    ("sim", &["endpoint", "relay", "sync"]),
     ("store", &["endpoint", "sync", "topo"]),
     ("sync", &[]),
     ("version", &[]),

@@ -61,6 +61,8 @@ struct Stream {
 
 /// All messages of a process.
 pub struct Mail<M> {
+    /// The longest message that comes with its data, and data of a piece at most.
+    most: usize,
     messages: HashMap<Handle, State<M>>,
     next: Handle,
     posted: HashMap<Envelope, VecDeque<Handle>>,
@@ -74,6 +76,7 @@ pub struct Mail<M> {
 impl<M> Default for Mail<M> {
     fn default() -> Mail<M> {
         Mail {
+            most: EAGER,
             messages: HashMap::new(),
             next: 1,
             posted: HashMap::new(),
@@ -87,6 +90,11 @@ impl<M> Default for Mail<M> {
 }
 
 impl<M: Memory> Mail<M> {
+    /// One whose messages are cut into pieces of so many bytes: not zero, and at most [`EAGER`].
+    pub fn in_pieces(most: usize) -> Mail<M> {
+        Mail { most: most.clamp(1, EAGER), ..Mail::default() }
+    }
+
     fn add(&mut self, state: State<M>) -> Handle {
         let handle = self.next;
         self.next += 1;
@@ -248,7 +256,7 @@ impl<M: Memory> Mail<M> {
     fn first(&mut self, handle: Handle, to: &mut Vec<u8>) -> Option<Out> {
         let Some(State::Sends { memory, to: peer, comm, tag }) = self.messages.get(&handle) else { return None };
         let (address, bytes) = (Address { to: *peer, comm: *comm, number: handle }, memory.bytes());
-        if bytes > EAGER {
+        if bytes > self.most {
             head(to, OFFERS, *tag, bytes as u64);
             return Some(Out { address, ends: None });
         }
@@ -268,7 +276,7 @@ impl<M: Memory> Mail<M> {
     fn piece(&mut self, stream: Stream, to: &mut Vec<u8>) -> Option<Out> {
         let Some(State::Sends { memory, to: peer, comm, .. }) = self.messages.get(&stream.ours) else { return None };
         let address = Address { to: *peer, comm: *comm, number: stream.theirs };
-        let bytes = EAGER.min(memory.bytes() - stream.at);
+        let bytes = self.most.min(memory.bytes() - stream.at);
         let begin = to.len();
         head(to, IS_PIECE, 0, stream.at as u64);
         if let Err(error) = read(memory, stream.at, bytes, to) {

@@ -2,6 +2,7 @@
 //! Unit types with gaps, and buffers that notice when a gap was written.
 
 use crate::endpoint::Span;
+use crate::relay::mail;
 
 /// Pattern of a receive buffer from posting on, so that reading it too early shows.
 pub(super) const POISON: u8 = 0xa5;
@@ -11,6 +12,44 @@ const LENT: u8 = 0xc3;
 const GUARD: u8 = 0x5a;
 /// Bytes of guard at each end of a buffer.
 const GUARD_LEN: usize = 16;
+
+/// The memory of a message that goes by a gateway: its owner leaves it alone until the message is over.
+pub(super) struct UnitMemory {
+    unit: UnitType,
+    span: Span,
+}
+
+impl UnitMemory {
+    /// Of a post in flight.
+    pub(super) fn new(unit: UnitType, span: Span) -> UnitMemory {
+        UnitMemory { unit, span }
+    }
+}
+
+impl mail::Memory for UnitMemory {
+    fn bytes(&self) -> usize {
+        self.span.len() * self.unit.size
+    }
+
+    fn read(&self, at: usize, to: &mut [u8]) -> Result<(), i32> {
+        // SAFETY: the post is in flight, so its memory is valid, and not written.
+        let data = unsafe { self.unit.gather(self.span) };
+        to.copy_from_slice(&data[at..at + to.len()]);
+        Ok(())
+    }
+
+    /// The error: somebody else has written there.
+    fn write(&self, at: usize, from: &[u8]) -> Result<(), i32> {
+        // SAFETY: the post is in flight, so its memory is valid, and for it alone.
+        let mut data = unsafe { self.unit.gather(self.span) };
+        let part = &mut data[at..at + from.len()];
+        let untouched = part.iter().all(|&byte| byte == POISON);
+        part.copy_from_slice(from);
+        // SAFETY: as above.
+        unsafe { self.unit.scatter(&data, self.span) };
+        if untouched { Ok(()) } else { Err(1) }
+    }
+}
 
 /// The layout of a unit: `size` bytes of data that begin `true_lb` bytes after its origin; the next unit's
 /// origin is `extent` bytes further. This stands for a derived datatype.

@@ -12,6 +12,7 @@
 //! * `world`: building a world, and the scheduler's loop
 //! * `state`: posts, matching, delivery, the set of enabled actions
 //! * `host`: [`SimEndpoint`], its posts and temporary buffers
+//! * `gateways`: the way of messages between ranks that do not reach each other
 //! * `region`: which memory of a rank is in flight
 //! * `memory`: unit types with gaps, and buffers that notice when a gap was written
 //! * `stream`: [`SimStream`], a user's data as a packed stream
@@ -27,6 +28,7 @@ mod config;
 pub mod conformance;
 mod count;
 mod failure;
+mod gateways;
 mod host;
 mod memory;
 mod region;

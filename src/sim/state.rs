@@ -2,7 +2,9 @@
 //! Posts, matching, delivery, and the set of enabled actions: all that the ranks of a run share.
 
 mod buffers;
+mod carried;
 
+use super::gateways::{Gateways, Next};
 use super::memory::POISON;
 use super::region::{PostId, Regions};
 use super::{Access, Bias, Config, Failure, Posted, Rng, Side, Stats, UnitBuffer, UnitType};
@@ -20,6 +22,8 @@ pub(super) enum Action {
     Deliver(PostId),
     /// Report this send done.
     Finish(PostId),
+    /// Move a frame between a rank and its gateway.
+    Gateway(Next),
 }
 
 /// A send or receive that was posted.
@@ -83,6 +87,8 @@ pub(super) struct State {
     pub(super) unit: UnitType,
     /// Whether two ranks may have messages, where not all may.
     pub(super) allowed: Option<Arc<Allowed>>,
+    /// Where some messages go by gateways.
+    pub(super) gateways: Option<Gateways>,
     pub(super) config: Config,
     pub(super) rng: Rng,
     pub(super) stats: Stats,
@@ -107,6 +113,7 @@ impl State {
         let mut state = State {
             unit,
             allowed: None,
+            gateways: None,
             config,
             rng: Rng::new(seed),
             stats: Stats::new(count),
@@ -140,6 +147,7 @@ impl State {
         let rank = match action {
             Action::Poll(rank) => rank,
             Action::Deliver(post) | Action::Finish(post) => self.posts[post].posted.rank,
+            Action::Gateway(Next::Carry(rank) | Next::Take(rank)) => rank,
         };
         let last = match self.config.bias {
             Bias::Starve(victim) => rank == victim,
@@ -213,31 +221,35 @@ impl State {
             // above.
             unsafe { self.unit.scatter(&vec![POISON; span.len() * self.unit.size], span) };
         }
-        let (partner, done, seen) = (id, false, false);
         self.posts.push(Post {
             posted,
             span,
             data: None,
-            partner,
+            partner: id,
             sent: 0,
-            done,
-            seen,
+            done: false,
+            seen: false,
             round,
             port_round,
             waker: None,
         });
+        if self.gateways.as_ref().is_some_and(|gateways| gateways.join(rank, peer)) {
+            self.pair(id, true);
+            self.post_by_gateway(id, span);
+            return Some(id);
+        }
         if side == Side::Send && self.rng.chance(self.config.eager) {
             // SAFETY: who made the span promised valid memory; no receive writes it, by the check of access
             // above.
             self.posts[id].data = Some(unsafe { self.unit.gather(span) });
             self.finish_now_or_later(id);
         }
-        self.pair(id);
+        self.pair(id, false);
         Some(id)
     }
 
     /// Matches a new post with the oldest one of the other side, or queues it.
-    fn pair(&mut self, id: PostId) {
+    fn pair(&mut self, id: PostId, by_gateway: bool) {
         let Posted { rank, side, peer, tag, .. } = self.posts[id].posted;
         let (from, to) = if side == Side::Send { (rank, peer) } else { (peer, rank) };
         let channel = self.channels.entry((from, to, tag.lane, tag.phase)).or_default();
@@ -256,10 +268,10 @@ impl State {
         self.posts[recv].sent = self.posts[send].posted.units;
         let (sent, expected) = (self.posts[send].posted, self.posts[recv].posted);
         let has_failed = self.ranks[sent.rank as usize].noted.is_some();
-        if sent.units == expected.units || has_failed || self.config.lengths_may_differ {
-            self.enable(Action::Deliver(recv));
-        } else {
+        if sent.units != expected.units && !has_failed && !self.config.lengths_may_differ {
             self.fail(Failure::Length { send: sent, recv: expected });
+        } else if !by_gateway {
+            self.enable(Action::Deliver(recv));
         }
     }
 
@@ -283,13 +295,7 @@ impl State {
         let fits = data.len().min(to.len() * self.unit.size);
         // SAFETY: as above.
         unsafe { self.unit.scatter(&data[..fits], to.slice(0..fits / self.unit.size.max(1))) };
-        let Posted { rank, peer, tag, units, .. } = self.posts[send].posted;
-        let (round, port_round) = (self.posts[send].round, self.posts[send].port_round);
-        (self.posts[recv].round, self.posts[recv].port_round) = (round, port_round);
-        self.stats.message(rank, peer, tag.level, units);
-        self.stats.rounds = self.stats.rounds.max(round);
-        self.stats.port_rounds = self.stats.port_rounds.max(port_round);
-        [self.finish(recv), if rendezvous { self.finish_now_or_later(send) } else { None }]
+        [self.arrived(recv), if rendezvous { self.finish_now_or_later(send) } else { None }]
     }
 
     /// Reports a send done whose data left, or enables that for later.

@@ -49,6 +49,13 @@ fn passes_the_conformance_suite() {
             for seed in 0..20 {
                 world.run_seed(seed, |ep| async move { conformance::all(&ep, kit).await }).unwrap();
             }
+            // Through gateways: all messages, or those between two halves.
+            for part in [1, 2] {
+                let world = world.clone().through(move |one, other| part == 1 || one % 2 != other % 2);
+                for seed in 0..4 {
+                    world.run_seed(seed, |ep| async move { conformance::all(&ep, kit).await }).unwrap();
+                }
+            }
         }
     }
 }
@@ -205,5 +212,34 @@ fn copes_with_many_ranks() {
         assert_eq!(stats.total.messages, 257 * 256);
         assert_eq!(stats.rounds, 1);
         assert_eq!(stats.port_rounds, 256);
+    }
+}
+
+#[test]
+fn gateways_change_when_messages_come_and_nothing_else() {
+    let buffers: Vec<UnitBuffer> = (0..9).map(|_| UnitBuffer::with(UnitType::BYTE, &[7; 100])).collect();
+    let spans: Vec<Span> = buffers.iter().map(UnitBuffer::span).collect();
+    let spans = &spans[..];
+    let run = |world: World, seed| {
+        world.run_seed(seed, |ep| async move { binomial(&ep, spans[ep.rank() as usize]).await }).unwrap()
+    };
+    for seed in 0..30 {
+        let (near, far) = (run(World::new(9), seed), run(World::new(9).through(|_, _| true), seed));
+        assert_eq!((near.total, near.rounds, near.level(2)), (far.total, far.rounds, far.level(2)));
+        // Every message takes two steps at least: it leaves, and is taken.
+        assert!(far.steps > near.steps, "{} {}", far.steps, near.steps);
+    }
+}
+
+#[test]
+fn a_message_through_gateways_that_nobody_wants_is_found() {
+    let buffer = UnitBuffer::with(UnitType::BYTE, &[7; 5]);
+    let span = buffer.span();
+    for seed in 0..20 {
+        let world = World::new(2).through(|_, _| true);
+        let failed = world
+            .run_seed(seed, |ep| async move { if ep.rank() == 0 { ep.send(1, tag(0), span).await } else { Ok(()) } })
+            .unwrap_err();
+        assert!(matches!(*failed.failure, Failure::Unmatched { .. }), "{failed}");
     }
 }

@@ -3,9 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+use super::gateways::{Gateways, Next};
 use super::host::{RankWaker, Reduce, Shared};
 use super::state::{Action, Allowed, State};
-use super::{Config, Failed, Failure, SimEndpoint, Stats, UnitType};
+use super::{Config, Failed, Failure, Rng, SimEndpoint, Stats, UnitType};
 use crate::endpoint::{Error, Rank, Result as OpResult};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,13 +40,14 @@ pub struct World {
     unit: UnitType,
     reduce: Arc<Reduce>,
     allowed: Option<Arc<Allowed>>,
+    through: Option<Arc<Allowed>>,
 }
 
 impl World {
     /// A job of `size` ranks.
     pub fn new(size: u32) -> World {
         let reduce = Arc::new(|left: &[u8], right: &mut [u8]| right.copy_from_slice(left));
-        World { size, unit: UnitType::BYTE, reduce, allowed: None }
+        World { size, unit: UnitType::BYTE, reduce, allowed: None, through: None }
     }
 
     /// The layout of the operation's unit.
@@ -56,6 +58,12 @@ impl World {
     /// Which ranks may have messages with each other, where not all may.
     pub fn only(self, allowed: impl Fn(Rank, Rank) -> bool + Send + Sync + 'static) -> World {
         World { allowed: Some(Arc::new(allowed)), ..self }
+    }
+
+    /// Which ranks have their messages with each other through gateways: as those of the component, by
+    /// [`Mail`](crate::relay::mail::Mail).
+    pub fn through(self, apart: impl Fn(Rank, Rank) -> bool + Send + Sync + 'static) -> World {
+        World { through: Some(Arc::new(apart)), ..self }
     }
 
     /// How a unit on the left is combined into one on the right: `right = left ⊕ right`. Both have the data
@@ -99,6 +107,9 @@ impl World {
     {
         let mut state = State::new(self.size, self.unit, seed, config);
         state.allowed = self.allowed.clone();
+        // Few bytes, so that short messages too are offered, and come in pieces.
+        let most = [7, 64, usize::MAX][Rng::new(seed ^ 0x6d6f_7374).below(3)];
+        state.gateways = self.through.clone().map(|through| Gateways::new(self.size, through, most));
         let shared = Arc::new(Shared::new(state, Arc::clone(&self.reduce)));
         let mut futures = Vec::with_capacity(self.size as usize);
         let mut wakers = Vec::with_capacity(self.size as usize);
@@ -158,6 +169,10 @@ impl<Fut: Future<Output = OpResult<()>>> Run<'_, Fut> {
                 let woken = self.shared.lock().deliver(post);
                 woken.into_iter().flatten().for_each(Waker::wake);
             }
+            Some(Action::Gateway(next)) => {
+                let woken = self.shared.lock().carry(next);
+                woken.into_iter().for_each(Waker::wake);
+            }
             Some(Action::Finish(post)) => {
                 let woken = self.shared.lock().finish(post);
                 woken.into_iter().for_each(Waker::wake);
@@ -194,6 +209,8 @@ impl<Fut: Future<Output = OpResult<()>>> Run<'_, Fut> {
             Action::Poll(rank) => (1, u64::from(rank)),
             Action::Deliver(post) => (2, post as u64),
             Action::Finish(post) => (3, post as u64),
+            Action::Gateway(Next::Carry(rank)) => (4, u64::from(rank)),
+            Action::Gateway(Next::Take(rank)) => (5, u64::from(rank)),
         };
         state.stats.step(kind, what);
         Ok(Some(action))

@@ -21,6 +21,8 @@ pub struct Machine {
     hw: Hardware,
     /// The clusters of the nodes, where there are several.
     sites: Option<Sites>,
+    /// Whether their messages go through gateways.
+    gateways: bool,
 }
 
 /// How the ranks are numbered.
@@ -62,7 +64,7 @@ impl Machine {
         }
         let hosts = ranks.iter().map(|rank| rank.0).collect();
         let localities = ranks.iter().map(|&(_, [socket, numa, l3, l2])| Locality { l2, l3, numa, socket }).collect();
-        Machine { hosts, uppers, localities, hw, sites: None }
+        Machine { hosts, uppers, localities, hw, sites: None, gateways: false }
     }
 
     /// `parts` switches with `nodes` nodes each, and `each` ranks on every node, which are numbered anyhow.
@@ -113,16 +115,21 @@ impl Machine {
             of.sort_unstable(); // so that some are runs of ranks
         }
         let gateway = (0..nodes).map(|_| rng.below(3) == 0).collect();
-        Machine { sites: Some(Sites { of, gateway }), ..self }
+        Machine { sites: Some(Sites { of, gateway }), gateways: rng.chance(128), ..self }
     }
 
     /// The world of its ranks, in which only those have messages with other clusters that may in an operation
-    /// with this root.
+    /// with this root: through gateways, on half of the machines.
     pub fn world(&self, world: World, root: Option<Rank>) -> World {
-        match self.placement(0).clusters().cloned() {
-            Some(clusters) => world.only(move |one, other| clusters.allows_with(root, one, other)),
-            None => world,
-        }
+        let Some(clusters) = self.placement(0).clusters().cloned() else { return world };
+        let world = match self.gateways {
+            true => {
+                let clusters = clusters.clone();
+                world.through(move |one, other| !clusters.together(one, other))
+            }
+            false => world,
+        };
+        world.only(move |one, other| clusters.allows_with(root, one, other))
     }
 
     /// Whether a reduction goes by one process.
