@@ -429,6 +429,8 @@ static inline int cr_compat_modex_put(const void *data, size_t size)
     return rc;
 }
 
+#if 4 == OMPI_MAJOR_VERSION
+
 static inline int cr_compat_modex_get(const opal_process_name_t *name, void **data, size_t *size)
 {
     int rc;
@@ -439,6 +441,46 @@ static inline int cr_compat_modex_get(const opal_process_name_t *name, void **da
     *data = bytes;
     return rc;
 }
+
+#else
+
+/* Seconds that a process may take to put what is asked for. After an exchange that has collected all, it is
+ * there or will never be. */
+#define CR_MODEX_PATIENCE (opal_pmix_base_async_modex || !opal_pmix_collect_all_data ? 120 : 8)
+
+/* PMIx of 5.0 asks the node of a process that has not put the key, and would wait for ever: it might still
+ * come. */
+static inline int cr_compat_modex_get(const opal_process_name_t *name, void **data, size_t *size)
+{
+    int rc, patience = CR_MODEX_PATIENCE;
+    pmix_proc_t proc;
+    pmix_info_t limit;
+    pmix_value_t *value = NULL;
+    char *key = mca_base_component_to_string(&mca_coll_rust_component.collm_version);
+    *data = NULL;
+    *size = 0;
+    if (NULL == key) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    OPAL_PMIX_CONVERT_NAME(&proc, name);
+    PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &patience, PMIX_INT);
+    rc = PMIx_Get(&proc, key, &limit, 1, &value);
+    PMIX_INFO_DESTRUCT(&limit);
+    free(key);
+    if (NULL == value) {
+        return PMIX_SUCCESS == rc ? PMIX_ERR_NOT_FOUND : rc;
+    }
+    if (PMIX_SUCCESS == rc) {
+        *data = value->data.bo.bytes;
+        *size = value->data.bo.size;
+        value->data.bo.bytes = NULL; /* ours now */
+        value->data.bo.size = 0;
+    }
+    PMIX_VALUE_RELEASE(value);
+    return rc;
+}
+
+#endif
 
 /* hwloc before 1.11 */
 #if HWLOC_API_VERSION < 0x00010b00
