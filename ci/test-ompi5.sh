@@ -34,6 +34,8 @@ check faults 1500 'ci/test-faults.sh --dso /mnt/out --only "by --mca|differ in c
 # The Rust half, and headers whose structs have changed, make other components there.
 check versions 200 'COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a ci/test-versions.sh --dso /mnt/out'
 check processes 200 '/mnt/out/processes'
+check doctor 300 "COLL_RUST_COMMAND=/mnt/out/coll-rust ci/test-doctor.sh --dso /mnt/out --only \"user.s file|healthy|missing on one node\"" \
+    'COLL_RUST_COMMAND=/mnt/out/coll-rust ci/test-doctor.sh --dso /mnt/out'
 # Buffers in a device's memory.
 check device 3600 'ci/test-device.sh --dso /mnt/out' 'ci/test-device.sh --dso /mnt/out --full'
 check mpi4py 7000 'ci/test-mpi4py.sh --dso /mnt/out --only "^test_cco_(buf|nb_vec|pr_vec|ngh_buf)$"' 'ci/test-mpi4py.sh --dso /mnt/out --full'
@@ -87,7 +89,8 @@ inside() {
 # ---------------------------------------------------------------- what is built
 
 if [ -n "$dso" ]; then
-    cp "$dso/mca_coll_rust.so" "$scratch/out/"
+    cp "$dso/mca_coll_rust.so" "$dso/help-coll-rust.txt" "$scratch/out/"
+    [ ! -f "$dso/libcoll_rust.a" ] || cp "$dso/libcoll_rust.a" "$scratch/out/"
 else
     # The Rust half is built outside: it names nothing of Open MPI. Only the C half is compiled and linked
     # inside.
@@ -102,6 +105,10 @@ for name in "${wanted[@]}"; do
     processes)
         program=$(cargo test --no-run --test processes 2>&1 | sed -n 's/.*(\(.*processes-[0-9a-f]*\))$/\1/p')
         cp "$program" "$scratch/out/processes"
+        ;;
+    doctor)
+        cargo build --quiet -p coll-rust-command
+        cp "$target/debug/coll-rust" "$scratch/out/"
         ;;
     # Built outside against the folder's headers and library, whose own libraries the machine lacks: the
     # folder has no Rust.
@@ -130,7 +137,7 @@ for name in "${wanted[@]}"; do
     echo "--- $name: $command"
     inside timeout -k 10 "${limit[$name]}" bash -c "cd /mnt/source && $command" </dev/null 2>&1 | tee "$scratch/log" || code=$?
     good='' bad=''
-    read -r good bad < <(sed -nE 's/^(test result: .*[. ])?([0-9]+) passed[,;] ([0-9]+) failed.*/\2 \3/p' "$scratch/log" | tail -n 1) || true
+    read -r good bad < <(sed -nE 's/^(test[^:]*: (.*[. ])?)?([0-9]+) passed[,;] ([0-9]+) failed.*/\3 \4/p' "$scratch/log" | tail -n 1) || true
     # The demonstration tells no numbers.
     [ -n "$good" ] || [ "$name" != demo ] || good=$(grep -c '^demo: passed' "$scratch/log" || true) bad=0
     [ $code = 0 ] || [ "${bad:-0}" -gt 0 ] || bad=1

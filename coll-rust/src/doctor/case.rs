@@ -4,6 +4,7 @@
 use crate::probe::choice::Choice;
 use crate::probe::facts::Facts;
 use crate::probe::info::Value;
+use crate::probe::settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -16,6 +17,9 @@ pub struct Own {
     pub arguments: Vec<String>,
     /// The environment.
     pub environment: BTreeMap<String, String>,
+    /// The user's file of parameters. From Open MPI 5.0 on, mpiexec reads it, and hands its settings to the
+    /// processes in their environment.
+    pub file: Vec<Setting>,
     /// Where the component should be.
     pub folder: Option<PathBuf>,
 }
@@ -109,15 +113,18 @@ impl Case {
         if self.own.arguments.iter().any(|word| word == name || word.starts_with(&format!("{variable}="))) {
             return (format!("{name} on mpiexec's command line"), format!("leave {name} out of mpiexec's arguments"));
         }
-        match self.own.environment.get(variable).is_some_and(|own| own == value) {
-            true => (format!("environment variable {variable}"), format!("unset {variable}")),
-            false => (
-                format!(
-                    "{variable} in the processes' environment (not so in this shell: mpiexec, a wrapper or the node sets it)"
-                ),
-                format!("env -u {variable} in front of the program"),
-            ),
+        if self.own.environment.get(variable).is_some_and(|own| own == value) {
+            return (format!("environment variable {variable}"), format!("unset {variable}"));
         }
+        if let Some(line) = self.own.file.iter().rev().find(|line| line.name == name && line.value == value) {
+            return (line.place.clone(), drop_line(&line.place));
+        }
+        (
+            format!(
+                "{variable} in the processes' environment (not so in this shell: mpiexec, a wrapper or the node sets it)"
+            ),
+            format!("env -u {variable} in front of the program"),
+        )
     }
 }
 
@@ -126,5 +133,20 @@ pub fn drop_line(place: &str) -> String {
     match place.rsplit_once(':') {
         Some((file, line)) => format!("sed -i '{line}d' '{file}'"),
         None => format!("edit {place}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_mpiexec_hands_on_comes_from_the_users_file() {
+        let line = Setting { name: "coll".to_owned(), value: "^rust".to_owned(), place: "/home/a/x.conf:3".to_owned() };
+        let case = Case { own: Own { file: vec![line], ..Own::default() }, ..Case::default() };
+        let (place, mend) = case.origin_of_variable("OMPI_MCA_coll", "^rust");
+        assert_eq!((place.as_str(), mend.as_str()), ("/home/a/x.conf:3", "sed -i '3d' '/home/a/x.conf'"));
+        let (place, _) = case.origin_of_variable("OMPI_MCA_coll", "tuned");
+        assert!(place.contains("in the processes' environment"), "{place}");
     }
 }

@@ -8,7 +8,7 @@ mod finding;
 mod launch;
 mod report;
 
-use crate::probe::{choice, facts};
+use crate::probe::{choice, facts, settings};
 use case::{Case, Own};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -82,6 +82,7 @@ fn examine(args: &Args, mut launcher: launch::Launcher) -> Result<Case, String> 
             mpiexec: launcher.program.clone(),
             arguments: args.mpiexec_args.clone(),
             environment: std::env::vars().collect(),
+            file: settings::of_user(),
             folder: args.folder.as_ref().map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
         },
         ranks: args.ranks,

@@ -27,12 +27,17 @@ pub fn matters(variable: &str) -> bool {
 
 /// The settings in the files that Open MPI reads.
 pub fn in_files(info: &Info) -> Vec<Setting> {
-    info.files
-        .split([',', ':'])
-        .filter(|path| !path.is_empty())
-        .filter_map(|path| Some((path, fs::read_to_string(path).ok()?)))
-        .flat_map(|(path, text)| in_text(path, &text))
-        .collect()
+    info.files.split([',', ':']).filter(|path| !path.is_empty()).flat_map(in_file).collect()
+}
+
+/// The settings in the file of the user who calls.
+pub fn of_user() -> Vec<Setting> {
+    std::env::var("HOME").map_or_else(|_| Vec::new(), |home| in_file(&format!("{home}/.openmpi/mca-params.conf")))
+}
+
+/// The settings in a file; none where it cannot be read.
+fn in_file(path: &str) -> Vec<Setting> {
+    fs::read_to_string(path).map_or_else(|_| Vec::new(), |text| in_text(path, &text))
 }
 
 /// The settings in a file's text.
