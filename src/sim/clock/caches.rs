@@ -10,7 +10,7 @@
 
 use super::Time;
 use super::machine::{Distance, Machine};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
@@ -19,6 +19,14 @@ const TOGETHER: usize = 64;
 /// Whose cores share what [`Machine::shared`] is about: a level-3 cache, its link to the others, a socket's
 /// link. As indices of [`places`](super::machine::Shape::places).
 const SHARED_AT: [usize; 3] = [1, 1, 3];
+/// What of that a line crosses that comes from there; `None`: from memory.
+fn crossing(source: Option<Distance>) -> [bool; 3] {
+    match source {
+        Some(from) => [from >= Distance::L3, from > Distance::L3, from == Distance::Node],
+        None => [false, true, false],
+    }
+}
+
 /// The most cores of a node.
 pub const MAX_CORES: usize = 512;
 
@@ -41,15 +49,36 @@ impl Cores {
         self.0[core as usize / 64] >> (core % 64) & 1 == 1
     }
 
-    fn iter(&self) -> impl Iterator<Item = u32> {
-        self.0.into_iter().enumerate().flat_map(|(word, mut bits)| {
-            std::iter::from_fn(move || {
-                let bit = (bits != 0).then(|| bits.trailing_zeros())?;
-                bits &= bits - 1;
-                Some(word as u32 * 64 + bit)
-            })
-        })
+    fn meets(&self, other: &Cores) -> bool {
+        self.0.iter().zip(&other.0).any(|(one, other)| one & other != 0)
     }
+
+    /// Whether all of them are among others.
+    fn within(&self, others: &Cores) -> bool {
+        self.0.iter().zip(&others.0).all(|(one, others)| one & !others == 0)
+    }
+}
+
+/// By [`Distance`] but the last, which no core is beyond: all cores that are at most so far from one.
+type Near = [Cores; Distance::COUNT - 1];
+
+/// Those of each core.
+fn near(machine: &Machine) -> Vec<Near> {
+    let cores = machine.shape.cores();
+    let of = |core| {
+        let mut near = Near::default();
+        for other in 0..cores {
+            let far = machine.shape.distance(core, other) as usize;
+            near.iter_mut().skip(far).for_each(|cores| cores.add(other));
+        }
+        near
+    };
+    (0..cores).map(of).collect()
+}
+
+/// The distance of this number in [`Near`], or the last.
+fn nth(found: Option<usize>) -> Distance {
+    Distance::ALL[found.unwrap_or(Distance::COUNT - 1)]
 }
 
 /// What is known of a line.
@@ -105,7 +134,8 @@ pub struct Access {
 /// All caches of a node.
 pub struct Caches<'m> {
     machine: &'m Machine,
-    blocks: HashMap<usize, Box<[Line; TOGETHER]>>,
+    near: Vec<Near>,
+    blocks: FxHashMap<usize, Box<[Line; TOGETHER]>>,
     /// Bytes that each core has touched.
     touched: Vec<u64>,
     /// What cores [share](SHARED_AT) is free from then on.
@@ -121,7 +151,8 @@ impl<'m> Caches<'m> {
         assert!(cores <= MAX_CORES, "a node of {cores} cores; at most {MAX_CORES}");
         Caches {
             machine,
-            blocks: HashMap::new(),
+            near: near(machine),
+            blocks: FxHashMap::default(),
             touched: vec![0; cores],
             free: SHARED_AT.map(|level| vec![0; machine.shape.places(cores as u32 - 1)[level] as usize + 1]),
             counts: Counts::default(),
@@ -136,13 +167,20 @@ impl<'m> Caches<'m> {
     /// Where a core gets a line: the nearest that has it, as the far ones need not be asked, but for a line
     /// that its writer alone has. `None`: from memory.
     fn source(&self, line: &Line, core: u32) -> Option<Distance> {
-        let distance = |from| self.machine.shape.distance(core, from);
         let own = self.machine.caches[0] as u64 + self.machine.caches[1] as u64;
         let still = |owner: u32| self.touched[owner as usize] - line.age <= own;
         match line.owner {
-            Some(owner) if still(owner) => line.holders.iter().map(distance).min(),
+            Some(owner) if still(owner) => {
+                Some(nth(self.near[core as usize].iter().position(|near| near.meets(&line.holders))))
+            }
             _ => None,
         }
+    }
+
+    /// How far the furthest core is from which a store takes a line, if there is any other one.
+    fn furthest(&self, line: &Line, core: u32) -> Option<Distance> {
+        let far = nth(self.near[core as usize].iter().position(|near| line.holders.within(near)));
+        (far != Distance::Own).then_some(far)
     }
 
     /// Whether a core has what was written last.
@@ -172,15 +210,28 @@ impl<'m> Caches<'m> {
         let line = self.line(at / LINE);
         line.busy_until = begin + serve;
         line.holders.add(core);
-        Access { done: begin + takes, missed: true }
+        let through = self.crosses(core, begin, crossing(source).map(u64::from));
+        Access { done: through.max(begin + takes), missed: true }
     }
 
-    /// A core writes a word; its stores before are seen from `now` on. Returns from when on this one is.
+    /// So many lines come to a core, from `now` on, through each of what cores share. Returns when the last
+    /// one is through.
+    fn crosses(&mut self, core: u32, now: Time, lines: [u64; 3]) -> Time {
+        let places = self.machine.shape.places(core);
+        let mut done = now;
+        for (level, &lines) in lines.iter().enumerate().filter(|(_, lines)| **lines > 0) {
+            let free = &mut self.free[level][places[SHARED_AT[level]] as usize];
+            *free = (*free).max(now) + lines * self.machine.shared[level];
+            done = done.max(*free);
+        }
+        done
+    }
+
+    /// A core writes a word, and asks for its line now. Returns from when on that is seen.
     pub fn store(&mut self, core: u32, at: usize, now: Time) -> Time {
         let line = *self.line(at / LINE);
         let mut seen_from = now.max(line.seen_from);
-        let others = line.holders.iter().filter(|&other| other != core);
-        if let Some(furthest) = others.map(|other| self.machine.shape.distance(core, other)).max() {
+        if let Some(furthest) = self.furthest(&line, core) {
             self.counts.taken += 1;
             seen_from = seen_from.max(line.busy_until) + self.machine.handover[furthest as usize];
         } else if line.owner.is_none() {
@@ -195,8 +246,7 @@ impl<'m> Caches<'m> {
     /// A core reads or writes many bytes, one line after the other. Returns when it is through.
     pub fn stream(&mut self, core: u32, at: usize, len: usize, now: Time, writes: bool) -> Time {
         let mut takes = 0;
-        let mut crossing = [0_u64; 3];
-        let own_places = self.machine.shape.places(core);
+        let mut lines = [0_u64; 3];
         for number in at / LINE..(at + len).div_ceil(LINE) {
             self.touched[core as usize] += LINE as u64;
             let line = *self.line(number);
@@ -206,20 +256,18 @@ impl<'m> Caches<'m> {
             takes += match source {
                 _ if (has && !writes) || alone => self.machine.stream[Distance::Own as usize],
                 Some(_) if writes => {
-                    let others = line.holders.iter().filter(|&other| other != core);
-                    let far = others.map(|other| self.machine.shape.distance(core, other)).max();
+                    let far = self.furthest(&line, core);
                     self.counts.taken += 1;
                     self.machine.stream[far.unwrap_or(Distance::Own) as usize]
                 }
                 Some(from) => {
                     self.counts.lines[from as usize] += 1;
-                    let crosses = [from >= Distance::L3, from > Distance::L3, from == Distance::Node];
-                    crossing.iter_mut().zip(crosses).for_each(|(lines, crosses)| *lines += u64::from(crosses));
+                    lines.iter_mut().zip(crossing(source)).for_each(|(lines, crosses)| *lines += u64::from(crosses));
                     self.machine.stream[from as usize]
                 }
                 None => {
                     self.counts.memory += 1;
-                    crossing[1] += 1;
+                    lines[1] += 1;
                     self.machine.memory[1]
                 }
             };
@@ -234,12 +282,6 @@ impl<'m> Caches<'m> {
                 (line.owner, line.age) = (Some(core), age);
             }
         }
-        let mut done = now + takes;
-        for (level, &lines) in crossing.iter().enumerate().filter(|(_, lines)| **lines > 0) {
-            let free = &mut self.free[level][own_places[SHARED_AT[level]] as usize];
-            *free = (*free).max(now) + lines * self.machine.shared[level];
-            done = done.max(*free);
-        }
-        done
+        self.crosses(core, now, lines).max(now + takes)
     }
 }

@@ -13,14 +13,19 @@
 //! * [`machine`]: cores, caches, and what things cost there
 //! * [`caches`]: who has which line, and what an access takes
 //! * [`run`]: the members and their clocks
+//! * `spent`: with what members spend their time
+//! * `window`: what a core has under way at the same time
 
 pub mod caches;
 pub mod machine;
 pub mod run;
+mod spent;
+mod window;
 
 pub use caches::{Caches, Counts};
 pub use machine::{Distance, Machine};
-pub use run::{Cause, Clock, Spent, Work};
+pub use run::{Clock, Work};
+pub use spent::{Cause, Record, Spent, Wait, critical};
 
 /// Picoseconds.
 pub type Time = u64;

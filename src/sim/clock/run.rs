@@ -4,12 +4,15 @@
 use super::Time;
 use super::caches::{Caches, Counts, LINE};
 use super::machine::Machine;
+use super::spent::{Cause, Record, Spent};
+use super::window::Window;
 use crate::sync::timed::{Watch, Watched};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -22,46 +25,6 @@ const STACK: usize = 1 << 20;
 /// More polls than this without an end are an endless wait.
 const MOST_POLLS: u64 = 10_000_000;
 
-/// What a member spends its time with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Instructions that touch nothing shared.
-    Work,
-    /// Words and lines of other cores.
-    Lines,
-    /// Long copies.
-    Copies,
-    /// System calls that copy.
-    System,
-    /// Combining operands.
-    Combining,
-    /// Waiting for others.
-    Waiting,
-}
-
-impl Cause {
-    /// How many there are.
-    pub const COUNT: usize = 6;
-
-    /// Every cause.
-    pub const ALL: [Cause; Cause::COUNT] =
-        [Cause::Work, Cause::Lines, Cause::Copies, Cause::System, Cause::Combining, Cause::Waiting];
-
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        ["work", "lines", "copies", "system", "combining", "waiting"][self as usize]
-    }
-}
-
-/// What one operation took a member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// From its start to its end.
-    pub time: Time,
-    /// With what, by [`Cause`].
-    pub by: [Time; Cause::COUNT],
-}
-
 /// What the clock knows of a member.
 struct Member {
     core: u32,
@@ -72,13 +35,16 @@ struct Member {
     /// Its stores so far are seen by others.
     stored: Time,
     /// Misses under way: when they are done, oldest first.
-    misses: Vec<Time>,
-    next_miss: usize,
+    misses: Window,
+    /// Stores under way likewise.
+    stores: Window,
     /// The lines whose change it waits for.
     awaits: Vec<usize>,
     /// One of them has changed already.
     looks_again: bool,
     by: [Time; Cause::COUNT],
+    /// What it does, where that is recorded.
+    record: Option<Record>,
 }
 
 impl Member {
@@ -88,10 +54,19 @@ impl Member {
 
     /// Time goes on to then.
     fn until(&mut self, then: Time, cause: Cause) {
-        let now = self.now();
-        if then > now {
-            self.by[cause as usize] += then - now;
+        let since = self.now();
+        if then > since {
             (self.issued, self.done) = (then, then);
+            self.spent(since, cause);
+        }
+    }
+
+    /// So its time since then was spent.
+    fn spent(&mut self, since: Time, cause: Cause) {
+        let now = self.now();
+        self.by[cause as usize] += now - since;
+        if let Some(record) = self.record.as_mut().filter(|_| now > since) {
+            record.span(cause, since, now);
         }
     }
 }
@@ -102,7 +77,7 @@ struct State<'m> {
     members: Vec<Member>,
     current: usize,
     /// Who waits for a line.
-    waiting: HashMap<usize, Vec<usize>>,
+    waiting: FxHashMap<usize, Vec<usize>>,
     /// Who can go on, and since when.
     ready: BinaryHeap<Reverse<(Time, usize)>>,
 }
@@ -116,30 +91,26 @@ impl State<'_> {
         if !access.missed {
             member.issued += machine.handover[0];
             member.done = member.done.max(access.done);
-            member.by[Cause::Work as usize] += member.now() - before;
+            member.spent(before, Cause::Work);
             return;
         }
         member.done = member.done.max(access.done);
         // The oldest miss must be over before another one begins.
-        let most = machine.misses.max(1) as usize;
-        if member.misses.len() < most {
-            member.misses.push(access.done);
-        } else {
-            member.next_miss = (member.next_miss + 1) % most;
-            let oldest = std::mem::replace(&mut member.misses[member.next_miss], access.done);
-            member.issued = member.issued.max(oldest);
-        }
-        member.issued += machine.handover[0];
-        member.by[Cause::Lines as usize] += member.now() - before;
+        let oldest = member.misses.enter(machine.misses, access.done);
+        member.issued = member.issued.max(oldest) + machine.handover[0];
+        member.spent(before, Cause::Lines);
     }
 
     fn store(&mut self, at: usize) {
         let member = &mut self.members[self.current];
-        let seen = self.caches.store(member.core, at, member.now().max(member.stored));
+        // Stores are seen in their order, but the lines of several are asked for at the same time.
+        let oldest = member.stores.oldest(self.machine.misses);
+        let seen = self.caches.store(member.core, at, member.now().max(oldest)).max(member.stored);
+        member.stores.enter(self.machine.misses, seen);
         member.stored = seen;
         let before = member.now();
         member.issued += self.machine.store;
-        member.by[Cause::Work as usize] += member.now() - before;
+        member.spent(before, Cause::Work);
         for waiting in self.waiting.remove(&(at / LINE)).unwrap_or_default() {
             let other = &mut self.members[waiting];
             // It may have gone on since, and wait for another one.
@@ -147,9 +118,13 @@ impl State<'_> {
                 continue;
             }
             other.awaits.clear();
+            let since = other.now();
+            if let Some(record) = &mut other.record {
+                record.wait(self.current, [since, before, seen]);
+            }
             other.until(seen, Cause::Waiting);
             other.until(other.now() + self.machine.wrong_guess, Cause::Work);
-            other.misses.clear();
+            other.misses = Window::default();
             self.ready.push(Reverse((other.now(), waiting)));
         }
     }
@@ -260,6 +235,9 @@ pub type Work<'w> = Pin<Box<dyn Future<Output = ()> + 'w>>;
 /// The members of a team on the cores of a machine.
 pub struct Clock {
     told: Rc<Told>,
+    /// Stacks of coroutines that have ended, for the next ones.
+    stacks: RefCell<Vec<DefaultStack>>,
+    recorded: Cell<bool>,
 }
 
 impl Clock {
@@ -276,11 +254,12 @@ impl Clock {
                 issued: 0,
                 done: 0,
                 stored: 0,
-                misses: Vec::new(),
-                next_miss: 0,
+                misses: Window::default(),
+                stores: Window::default(),
                 awaits: Vec::new(),
                 looks_again: false,
                 by: [0; Cause::COUNT],
+                record: None,
             }
         };
         let state = State {
@@ -288,10 +267,11 @@ impl Clock {
             caches: Caches::new(machine),
             members: cores.iter().map(member).collect(),
             current: 0,
-            waiting: HashMap::new(),
+            waiting: FxHashMap::default(),
             ready: BinaryHeap::new(),
         };
-        Clock { told: Rc::new(Told { state: RefCell::new(state), running: Cell::new(None) }) }
+        let told = Rc::new(Told { state: RefCell::new(state), running: Cell::new(None) });
+        Clock { told, stacks: RefCell::default(), recorded: Cell::new(false) }
     }
 
     /// Does something as a member outside of all operations: preparations.
@@ -305,11 +285,13 @@ impl Clock {
     fn begin(&self) -> Time {
         let mut state = self.told.state.borrow_mut();
         let start = state.members.iter().map(|member| member.now().max(member.stored)).max().unwrap_or(0);
-        let call = state.machine.call;
+        let (call, recorded) = (state.machine.call, self.recorded.get());
         for member in &mut state.members {
             (member.issued, member.done, member.stored) = (start, start, start);
-            (member.misses, member.next_miss, member.awaits) = (Vec::new(), 0, Vec::new());
+            (member.misses, member.stores) = (Window::default(), Window::default());
+            member.awaits.clear();
             member.by = [0; Cause::COUNT];
+            member.record = recorded.then(|| Record::new(start));
             member.until(start + call, Cause::Work);
         }
         state.waiting.clear();
@@ -331,7 +313,8 @@ impl Clock {
         let mut coroutines: Vec<Option<Coroutine<(), (), (), DefaultStack>>> = works
             .into_iter()
             .map(|work| {
-                let stack = DefaultStack::new(STACK).expect("memory for a stack");
+                let kept = self.stacks.borrow_mut().pop();
+                let stack = kept.unwrap_or_else(|| DefaultStack::new(STACK).expect("memory for a stack"));
                 let body = move |running: &GivesWay, ()| poll_to_end(told, running, work);
                 // SAFETY: the coroutines end, or are dropped, before this function returns: before what the
                 // works borrow goes.
@@ -352,7 +335,7 @@ impl Clock {
             };
             let Some(coroutine) = coroutines[current].as_mut() else { continue };
             if let CoroutineResult::Return(()) = coroutine.resume(()) {
-                coroutines[current] = None;
+                self.stacks.borrow_mut().extend(coroutines[current].take().map(Coroutine::into_stack));
                 left -= 1;
             }
             told.running.set(None);
@@ -360,6 +343,17 @@ impl Clock {
         let state = told.state.borrow();
         let spent = |member: &Member| Spent { time: member.now() - start, by: member.by };
         state.members.iter().map(spent).collect()
+    }
+
+    /// From now on what members do in an operation is recorded, or not.
+    pub fn record(&self, is: bool) {
+        self.recorded.set(is);
+    }
+
+    /// What they did in the latest one, if it was.
+    pub fn take_records(&self) -> Vec<Record> {
+        let members = &mut self.told.state.borrow_mut().members;
+        members.iter_mut().filter_map(|member| member.record.take()).collect()
     }
 
     /// How often what happened so far.
