@@ -87,10 +87,11 @@ fn a_worse_tree_is_told_as_worse() {
     });
     assert!(far.counts.lines[Distance::Node as usize] > 0 && near.counts.lines[Distance::Node as usize] == 0);
     assert!(far.time > near.time, "{} for {}", far.time, near.time);
-    // All in one group wait for a line of each other member; in a tree, of few.
-    let (flat, tree) = (None, Some("l3,node"));
-    let [flat, tree] = [flat, tree].map(|levels| predict(machine(), 96, Kind::Barrier, 0, levels));
+    // In one group the root gets a line of each other member; in a tree, of few.
+    let both = |kind, bytes| [None, Some("l3,node")].map(|levels| predict(machine(), 96, kind, bytes, levels));
+    let [flat, tree] = both(Kind::Reduce, 8);
     assert!(tree.time * 3 < flat.time * 2, "{} for {}", tree.time, flat.time);
+    let [flat, tree] = both(Kind::Barrier, 0);
     let all = |found: &Prediction| found.counts.lines.iter().sum::<u64>();
     assert!(all(&tree) * 5 < all(&flat), "{} for {}", all(&tree), all(&flat));
 }

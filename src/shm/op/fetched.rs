@@ -119,7 +119,8 @@ fn combine<C: Combine>(turn: &Turn<'_>, op: &C, input: Span, output: Span, parts
     for start in part.clone().step_by(each) {
         let (shift, count) = (start * size, each.min(part.end - start));
         let own = input.ptr().wrapping_add(shift);
-        for member in 0..members {
+        // Not everybody at the same member, whose address space one may change or read at a time.
+        for member in std::iter::once(me).chain(turn.around()) {
             // SAFETY: the room has so much for each member; own operand and the others' are as long; the
             // others wait.
             unsafe {

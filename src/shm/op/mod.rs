@@ -79,7 +79,7 @@ pub fn line_share(members: usize) -> usize {
 /// Waits until all others have published the steps before `step`.
 #[inline(always)]
 async fn all_wrote(turn: &Turn<'_>, step: u32) -> Result<()> {
-    for member in turn.others() {
+    for member in turn.around() {
         if let Some(late) = turn.wrote(member, step).late() {
             late.await?;
         }

@@ -3,6 +3,7 @@
 
 use crate::shm::memory::Member;
 use crate::shm::team::Team;
+use crate::shm::turn::Circle;
 
 /// The other members that one sends to and receives from, in the order in which it turns to them: not
 /// everybody to the same one first.
@@ -34,42 +35,10 @@ impl Everybody {
     }
 }
 
-/// From `next` to the one before `end`, where the first one comes after the last. Not two ranges, one after
-/// the other, which take several times as many instructions.
-#[derive(Clone, Copy)]
-struct Circle {
-    next: Member,
-    end: Member,
-    size: usize,
-}
-
-impl Circle {
-    #[inline(always)]
-    fn advance(&mut self) {
-        self.next = if self.next + 1 == self.size { 0 } else { self.next + 1 };
-    }
-}
-
-impl Iterator for Circle {
-    type Item = Member;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Member> {
-        let member = self.next;
-        if member == self.end {
-            return None;
-        }
-        self.advance();
-        Some(member)
-    }
-}
-
 impl Peers for Everybody {
     #[inline(always)]
     fn to(self) -> impl Iterator<Item = Member> + Clone {
-        let mut others = Circle { next: self.me, end: self.me, size: self.size };
-        others.advance();
-        others
+        Circle::after(self.me, self.size)
     }
 
     #[inline(always)]

@@ -320,8 +320,10 @@ impl Run<'_, '_> {
 
     /// Waits for what others have for the caller to combine.
     async fn await_operands(&self, groups: &[Members], step: u32) -> Result<()> {
-        let mut others = 0;
-        for &member in groups.iter().flatten().filter(|&&member| member != self.turn.me()) {
+        let (me, mut others) = (self.turn.me(), 0);
+        // Not everybody for the same one first.
+        let all = || groups.iter().flatten();
+        for &member in all().filter(|&&member| member > me).chain(all().filter(|&&member| member < me)) {
             self.wrote(member, step, 1).await?;
             others += 1;
         }

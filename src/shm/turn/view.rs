@@ -2,6 +2,7 @@
 //! An operation as one member sees it: its lines, and what there is to wait for. Where slots are, and when
 //! they are free, [`slots`](super::slots) says.
 
+use super::Circle;
 use super::slots::PREFETCHED;
 use crate::endpoint::{Error, Result};
 use crate::shm::layout::{
@@ -91,6 +92,13 @@ impl<'t> View<'t> {
     pub fn others(&self) -> impl Iterator<Item = Member> + Clone + use<> {
         let me = self.me();
         (0..self.size()).filter(move |&m| m != me)
+    }
+
+    /// The same, from the one after the caller on: where all turn to all, not everybody to the same one
+    /// first.
+    #[inline(always)]
+    pub fn around(&self) -> Circle {
+        Circle::after(self.me(), self.size())
     }
 
     /// Whether whatever the caller sends and gets lies still, as it [knows](super::Turn::of_what_lies_still)

@@ -101,8 +101,9 @@ impl<C: Combine, R: Role<C>> Short for Reduction<C, R> {
 
     #[inline(always)]
     fn sources(&self, turn: &Turn<'_>) -> impl Iterator<Item = Member> {
-        let me = turn.me();
-        (0..self.role.operands(turn)).filter(move |&member| member != me)
+        // Among all others: nobody comes after the end in a Scan, and who reads nothing ends before it begins.
+        let operands = self.role.operands(turn);
+        turn.around().filter(move |&member| member < operands)
     }
 
     #[inline(always)]

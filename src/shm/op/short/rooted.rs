@@ -29,7 +29,7 @@ impl Short for Barrier {
 
     #[inline(always)]
     fn sources(&self, turn: &Turn<'_>) -> impl Iterator<Item = Member> {
-        turn.others()
+        turn.around()
     }
 
     #[inline(always)]
