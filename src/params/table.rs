@@ -204,8 +204,8 @@ pub const TABLE: &[Param] = &[
                the processes anew.",
         details: "A level above the node, or within it, brings the node level with it. In shared memory, short \
                Bcast, Reduce and Allreduce, and Barrier, go along the levels inside the node that are listed, \
-               if their algorithm is shm; with auto along level-3 caches of many processes, or along NUMA nodes, \
-               if two of them have two processes or more each.",
+               if their algorithm is shm; with auto, and 24 processes or more with a core each, along level-3 \
+               caches of a few processes, NUMA nodes, or by number.",
         level: 2,
         accepted: levels_text,
         set: |c, t| LevelSpec::parse(t).map(|v| c.levels = v),

@@ -13,7 +13,7 @@ use crate::shm::op::{allgather, allreduce, alltoall, barrier, bcast, choice, gat
 use crate::shm::policy::{Groups, Operation, Way};
 use crate::shm::team::Team;
 use crate::shm::thresholds::Thresholds;
-use crate::sim::clock::{Cause, Clock, Counts, Machine, Time};
+use crate::sim::clock::{Cause, Clock, Counts, Machine, Record, Time};
 use crate::sync::cache::Stores;
 use crate::topo::{Hardware, Hierarchy, LevelSpec, Locality, Placement};
 use std::pin::Pin;
@@ -132,7 +132,18 @@ impl Node {
             let levels = place.tree_levels(levels)?;
             let groups = Hierarchy::build(place, &levels.levels, false).groups(Some(0));
             let tree = hier::tree::tree(&groups, &ranks, Some(0))?;
-            Some(tree.by_cache(levels.by_cache))
+            Some(if levels.unasked { tree.unasked(ranks.len()) } else { tree })
+        };
+        self.places.iter().map(tree).collect()
+    }
+
+    /// The tree of each member whose groups are those of these levels; without levels inside the node, one
+    /// group of all. `None`: only `auto` stands for what it would be.
+    pub fn groups(&self, levels: &LevelSpec) -> Option<Vec<Tree>> {
+        let ranks: Vec<Rank> = (0..self.size() as Rank).collect();
+        let tree = |place: &Placement| {
+            let groups = Hierarchy::build(place, levels, false).groups(Some(0));
+            hier::tree::tree(&groups, &ranks, Some(0))
         };
         self.places.iter().map(tree).collect()
     }
@@ -218,6 +229,18 @@ impl Node {
             by: sum.by.map(|by| by / rounds),
             counts: self.clock.counts().since(&before).shared_by(rounds),
         })
+    }
+
+    /// What one call takes, and what each member does in it, after as many calls as `warm`.
+    ///
+    /// # Errors
+    /// What the operation returns.
+    pub fn timeline(&self, case: Case, trees: Option<&[Tree]>, warm: usize) -> Result<(Prediction, Vec<Record>)> {
+        self.time(case, trees, warm, 0)?;
+        self.clock.record(true);
+        let prediction = self.time(case, trees, 0, 1)?;
+        self.clock.record(false);
+        Ok((prediction, self.clock.take_records()))
     }
 
     /// A member's call.

@@ -116,6 +116,21 @@ pub struct Config {
     pub rotates: bool,
 }
 
+/// From how many bytes on so many members share the work of a reduction. Where each has a core, that of eight
+/// and more is predicted (docs/design/many-cores.md): the more there are, the longer one of them would combine
+/// what all have; but each part is to be fetched from all, so that very many had better go along a tree first.
+fn shared_work(members: usize, cores: Cores) -> usize {
+    match members {
+        _ if cores != Cores::Own => 8 << 10,
+        // Each crosses to the other as much either way, so sharing pays only where combining takes long.
+        2 => 32 << 10,
+        0..=7 => 8 << 10,
+        8..=47 => 512,
+        48..=64 => 1 << 10,
+        _ => 2 << 10,
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -177,12 +192,11 @@ impl Config {
     /// The sizes for so many members that have cores in this way.
     pub fn built_in(members: usize, cores: Cores) -> Config {
         let bypass_min = if cores == Cores::Shared { CROWDED_BYPASS } else { usize::MAX };
-        let config = Config { bypass_min, ..Config::default() };
-        let (own, fragments) = (cores == Cores::Own, config.fragments);
+        let (own, shared_work_min) = (cores == Cores::Own, shared_work(members, cores));
+        let config = Config { bypass_min, shared_work_min, ..Config::default() };
+        let fragments = config.fragments;
         // Many processes have many queues, which come out of one limit for the node.
         match members {
-            // Each crosses to the other as much either way, so sharing pays only where combining takes long.
-            2 if own => Config { shared_work_min: 32 << 10, ..config },
             0..=32 if own => config,
             0..=8 if cores == Cores::Shared => {
                 let (lines, shorts) = (CROWDED_LINES, CROWDED_SHORTS);
@@ -254,7 +268,14 @@ mod tests {
     fn two_with_cores_of_their_own_share_only_long_work() {
         let least = |members, cores| Config::built_in(members, cores).shared_work_min;
         assert_eq!(least(2, Cores::Own), 32 << 10);
-        assert_eq!([least(3, Cores::Own), least(2, Cores::Lent), least(2, Cores::Shared)], [8192; 3]);
+        assert_eq!([least(3, Cores::Own), least(7, Cores::Own)], [8192; 2]);
+        assert_eq!([least(2, Cores::Lent), least(2, Cores::Shared), least(96, Cores::Shared)], [8192; 3]);
+    }
+
+    #[test]
+    fn many_share_shorter_work_but_very_many_less() {
+        let least = |members| Config::built_in(members, Cores::Own).shared_work_min;
+        assert_eq!([8, 47, 48, 64, 65, 192].map(least), [512, 512, 1024, 1024, 2048, 2048]);
     }
     #[test]
     fn only_crowded_members_bypass_the_cache() {

@@ -23,10 +23,10 @@ pub struct Placement {
     pub(super) clusters: Option<Arc<Clusters>>,
 }
 
-/// Fewer processes of a node than these make no tree by their caches, unless they are told to.
-const MANY: usize = 12;
-/// Nor do they if there are more of them to a cache. With 72 the simulated clock told an Allreduce of 144 as
-/// 1.2 times as long along the tree, and a Barrier as 1.6 times.
+/// Fewer processes of a node than these make no tree, unless they are told to: for no operation it would be
+/// taken ([`members_for_tree`](crate::shm::policy::choose::least_members_for_tree)).
+const MANY: usize = 24;
+/// If there are more processes to a level-3 cache, the NUMA node takes its place.
 const MOST_IN_CACHE: usize = 16;
 
 /// The levels of trees within a node.
@@ -34,9 +34,9 @@ const MOST_IN_CACHE: usize = 16;
 pub struct TreeLevels {
     /// They.
     pub levels: LevelSpec,
-    /// They are caches, and nobody has named them: from how many members on which operation goes along them,
-    /// the table of ways knows.
-    pub by_cache: bool,
+    /// Nobody has named them: from how many members on which operation goes along them, the table of ways
+    /// knows, and large groups are divided by number. They may be the node alone.
+    pub unasked: bool,
 }
 
 impl Placement {
@@ -126,9 +126,9 @@ impl Placement {
     }
 
     /// The levels along which the processes of the caller's node work in shared memory: those inside the node
-    /// that `spec` names, if one of them counts here. Where that is left to us: level-3 caches, of many
-    /// processes and a few each, if two of them or more have two processes or more each; else NUMA nodes
-    /// likewise. The same for all processes of the node.
+    /// that `spec` names, if one of them counts here. Where that is left to us, and processes are many:
+    /// level-3 caches of a few processes each, if two of them or more have two processes or more each; else
+    /// NUMA nodes likewise; else the node. The same for all processes of the node.
     pub fn tree_levels(&self, spec: &LevelSpec) -> Option<TreeLevels> {
         // How many modules of a level have two processes or more.
         let shared = |level: Level| {
@@ -141,15 +141,17 @@ impl Placement {
             let caches = shared(Level::L3);
             caches >= 2 && self.local.len() <= caches * MOST_IN_CACHE
         };
-        let (levels, by_cache) = match spec {
-            LevelSpec::List(list) => (list.iter().copied().filter(|level| *level <= Level::Node).collect(), false),
-            LevelSpec::Auto if self.local.len() >= MANY && has_small_caches() => (vec![Level::L3, Level::Node], true),
-            LevelSpec::Auto if shared(Level::Numa) >= 2 => (vec![Level::Numa, Level::Node], false),
-            LevelSpec::Auto => return None,
+        let unasked = *spec == LevelSpec::Auto;
+        let levels = match spec {
+            LevelSpec::List(list) => list.iter().copied().filter(|level| *level <= Level::Node).collect(),
+            LevelSpec::Auto if self.local.len() < MANY => return None,
+            LevelSpec::Auto if has_small_caches() => vec![Level::L3, Level::Node],
+            LevelSpec::Auto if shared(Level::Numa) >= 2 => vec![Level::Numa, Level::Node],
+            LevelSpec::Auto => vec![Level::Node],
         };
         let levels = LevelSpec::List(levels);
-        let counts = partition::in_node(&self.local, &self.hw, &levels, false).len() > 1;
-        counts.then_some(TreeLevels { levels, by_cache })
+        let counts = unasked || partition::in_node(&self.local, &self.hw, &levels, false).len() > 1;
+        counts.then_some(TreeLevels { levels, unasked })
     }
 
     /// The ranks on the caller's node with their localities, ascending.
@@ -215,37 +217,55 @@ mod tests {
     }
 
     #[test]
-    fn trees_need_pairs_in_two_numa_nodes() {
+    fn few_processes_make_trees_of_what_is_named_only() {
         let at = |numa: [u32; 6]| -> Placement {
             let numa = (0..).zip(numa).map(|(rank, n)| (rank, Locality { numa: Some(n), ..Locality::default() }));
             let hw = Hardware { numa: Modules { modules: 3, cores: 4 }, ..Hardware::default() };
             Placement::new(0, vec![0; 6], vec![], numa.collect(), hw)
         };
         let levels = |numa, spec: &str| at(numa).tree_levels(&LevelSpec::parse(spec).unwrap());
-        let levels = |numa, spec: &str| levels(numa, spec).map(|found| (found.levels, found.by_cache));
+        let levels = |numa, spec: &str| levels(numa, spec).map(|found| (found.levels, found.unasked));
         let both = Some((LevelSpec::List(vec![Level::Numa, Level::Node]), false));
         assert_eq!(
-            [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]].map(|numa| levels(numa, "auto")),
+            [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]].map(|numa| levels(numa, "numa,node")),
             [both.clone(), both.clone()]
         );
-        assert_eq!([[0; 6], [0, 0, 0, 0, 0, 1]].map(|numa| levels(numa, "auto")), [None, None]);
+        assert_eq!([[0, 0, 0, 1, 1, 1], [0; 6]].map(|numa| levels(numa, "auto")), [None, None]);
         assert_eq!(levels([0, 0, 0, 0, 0, 1], "numa,switch"), both);
         assert_eq!([levels([0, 0, 0, 1, 1, 1], "node"), levels([0, 0, 0, 1, 1, 1], "socket,node")], [None, None]);
     }
 
     #[test]
-    fn many_processes_make_a_tree_by_their_caches() {
-        let at = |count: u32, cores: u32| {
-            let here = |rank: u32| Locality { l3: Some(rank / cores), numa: Some(0), socket: Some(0), l2: Some(rank) };
+    fn many_processes_make_a_tree_by_what_they_share() {
+        let at = |count: u32, cores: u32, numa: u32| {
+            let here = |rank: u32| Locality {
+                l3: Some(rank / cores),
+                numa: Some(rank / numa),
+                socket: Some(0),
+                l2: Some(rank),
+            };
             let local: Vec<_> = (0..count).map(|rank| (rank, here(rank))).collect();
             let hw = Hardware::seen(local.iter().map(|&(rank, here)| (0, here, Some(rank))));
             let place = Placement::new(0, vec![0; count as usize], vec![], local, hw);
-            place.tree_levels(&LevelSpec::Auto).map(|found| (found.levels, found.by_cache))
+            place.tree_levels(&LevelSpec::Auto).map(|found| (found.levels, found.unasked))
         };
-        let caches = Some((LevelSpec::List(vec![Level::L3, Level::Node]), true));
-        assert_eq!([at(16, 8), at(192, 8), at(12, 6)], [caches.clone(), caches.clone(), caches]);
-        // Few, all in one, one in each, or many in each.
-        assert_eq!([at(11, 6), at(16, 16), at(16, 1), at(13, 12), at(144, 72)], [None, None, None, None, None]);
+        let of = |levels: &[Level]| Some((LevelSpec::List(levels.to_vec()), true));
+        let caches = of(&[Level::L3, Level::Node]);
+        assert_eq!([at(32, 8, 99), at(192, 8, 96), at(24, 6, 99)], [caches.clone(), caches.clone(), caches]);
+        // Many in each cache.
+        assert_eq!(
+            [at(144, 72, 72), at(112, 56, 56)],
+            [of(&[Level::Numa, Level::Node]), of(&[Level::Numa, Level::Node])]
+        );
+        // All in one, one in each, or more than one in one only.
+        assert_eq!(
+            [at(32, 32, 99), at(32, 1, 99), at(25, 24, 99)],
+            [of(&[Level::Node]), of(&[Level::Node]), of(&[Level::Node])]
+        );
+        assert_eq!(at(23, 6, 6), None, "few");
+        let place = Placement::new(0, vec![0; 24], vec![], Vec::new(), Hardware::default());
+        let levels = place.tree_levels(&LevelSpec::Auto).map(|found| (found.levels, found.unasked));
+        assert_eq!(levels, of(&[Level::Node]), "not bound");
     }
 
     #[test]

@@ -12,7 +12,8 @@ use coll_rust::sync::wait::Waiting;
 use std::sync::Mutex;
 use std::task::{Context, Waker};
 
-/// A member's place in a tree of groups of so many consecutive members, led by `root` where that is.
+/// A member's place in a tree of groups of so many consecutive members, led by `root` where that is. Of even
+/// numbers groups of more than two are made of groups of two.
 fn tree(members: usize, each: usize, root: usize, me: usize) -> Tree {
     let group = |member: usize| {
         let first = member / each * each;
@@ -30,7 +31,8 @@ fn tree(members: usize, each: usize, root: usize, me: usize) -> Tree {
     if leader(me) == me && above.len() > 1 {
         rungs.push(Rung { me: place(&above, me), leader: place(&above, root), members: above });
     }
-    Tree::new(root, rungs)
+    let tree = Tree::new(root, rungs);
+    if members.is_multiple_of(2) { tree.refined(2, |len| len > 2) } else { tree }
 }
 
 /// What all members do next.

@@ -7,6 +7,9 @@ use component::shm::op::tree::Tree;
 use component::shm::policy::{TABLE, Way};
 use component::topo::{Level, LevelSpec};
 
+/// Groups of trees are compared as they are, and made of groups of so many.
+const DEGREES: [usize; 3] = [4, 8, 16];
+
 /// One of them.
 pub struct Setting {
     /// What it is called.
@@ -56,13 +59,18 @@ fn compared(node: &Node, kind: Kind, bytes: usize) -> Vec<Setting> {
     }
     let inside = [Level::L2, Level::L3, Level::Numa, Level::Socket];
     let mut seen: Vec<Vec<Tree>> = Vec::new();
-    for chosen in 1_u32..1 << inside.len() {
+    for chosen in 0_u32..1 << inside.len() {
         let list = inside.into_iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1).map(|(_, level)| level);
         let levels = LevelSpec::List(list.chain([Level::Node]).collect());
-        let suits = |trees: &Vec<Tree>| !seen.contains(trees) && node.way(case(None), Some(trees)) == Way::Tree;
-        if let Some(trees) = node.trees(&levels).filter(suits) {
-            seen.push(trees.clone());
-            settings.push(Setting { name: name(&levels), way: None, trees: Some(trees) });
+        let Some(trees) = node.groups(&levels) else { continue };
+        let refined =
+            |degree: usize| trees.iter().map(|tree| tree.refined(degree, |len| len > degree)).collect::<Vec<_>>();
+        let by = DEGREES.map(|degree| (format!("{} by {degree}", name(&levels)), refined(degree)));
+        for (name, trees) in [(name(&levels), trees.clone())].into_iter().chain(by) {
+            if !seen.contains(&trees) && node.way(case(None), Some(&trees)) == Way::Tree {
+                seen.push(trees.clone());
+                settings.push(Setting { name, way: None, trees: Some(trees) });
+            }
         }
     }
     settings

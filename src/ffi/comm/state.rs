@@ -6,7 +6,7 @@ use crate::ffi::base::kind::Kind;
 use crate::ffi::comm::core::{Core, due};
 use crate::ffi::comm::team::Maker;
 use crate::ffi::comm::topology::Neighborhood;
-use crate::ffi::comm::trees::{Trees, goes_by_cache};
+use crate::ffi::comm::trees::{Trees, goes_unasked};
 use crate::params::Config;
 use crate::select::decision::is_shared_within_node;
 use crate::shm::team::Team;
@@ -133,8 +133,8 @@ impl Comm {
             };
             let team = self.team.get();
             let has_tree = |kind| {
-                let by_cache = |team| goes_by_cache(kind, team);
-                self.tree_levels(kind).is_some_and(|levels| !levels.by_cache || team.is_some_and(by_cache))
+                let may_go = |team| goes_unasked(kind, team);
+                self.tree_levels(kind).is_some_and(|levels| !levels.unasked || team.is_some_and(may_go))
             };
             let kinds = Kind::all().filter(|&kind| wanted(kind) && !has_tree(kind));
             if let Some(team) = team {

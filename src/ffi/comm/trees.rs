@@ -5,7 +5,7 @@ use crate::endpoint::Rank;
 use crate::ffi::base::kind::Kind;
 use crate::ffi::comm::core::Core;
 use crate::shm::op::tree::Tree;
-use crate::shm::policy::choose::members_for_tree;
+use crate::shm::policy::choose::least_members_for_tree;
 use crate::shm::team::Team;
 use crate::topo::TreeLevels;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -56,8 +56,8 @@ impl Trees {
     }
 }
 
-/// Whether any call of an operation may go along a tree by cache that nobody has asked for: the same on all
+/// Whether any call of an operation may go along a tree that nobody has asked for: the same on all
 /// members.
-pub fn goes_by_cache(kind: Kind, team: &Team) -> bool {
-    !team.config().waiting.crowded && team.size() >= members_for_tree(kind.of_ways(), 0)
+pub fn goes_unasked(kind: Kind, team: &Team) -> bool {
+    !team.config().waiting.crowded && team.size() >= least_members_for_tree(kind.of_ways())
 }

@@ -6,7 +6,7 @@ use crate::ffi::base::kind::Kind;
 use crate::ffi::call::arguments::{Call, needed};
 use crate::ffi::call::staged::Staged;
 use crate::ffi::comm::state::Comm;
-use crate::ffi::comm::trees::goes_by_cache;
+use crate::ffi::comm::trees::goes_unasked;
 use crate::hier;
 use crate::shm::op::Combine;
 use crate::shm::op::tree::{self, Tree};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub fn tree(comm: &Comm, call: &Call<'_>, team: &Team) -> Option<Arc<Tree>> {
     let levels = comm.tree_levels(call.kind)?;
     let named = comm.config().algorithm(call.kind).way() == Some(Way::Tree);
-    if levels.by_cache && !named && !goes_by_cache(call.kind, team) {
+    if levels.unasked && !named && !goes_unasked(call.kind, team) {
         return None;
     }
     let root = matches!(call.kind, Kind::Bcast | Kind::Reduce).then_some(call.root);
@@ -39,7 +39,8 @@ fn make(comm: &Comm, levels: &TreeLevels, root: Option<Rank>, ordered: bool) -> 
     // Else the leader of the cluster leads what it is in, where there are several.
     let leader = place.clusters().map(|clusters| clusters.leader(comm.rank()));
     let chief = root.filter(is_here).or(leader.filter(is_here));
-    hier::tree::tree(&plan.groups, &local, chief).map(|tree| tree.by_cache(levels.by_cache))
+    hier::tree::tree(&plan.groups, &local, chief)
+        .map(|tree| if levels.unasked { tree.unasked(local.len()) } else { tree })
 }
 
 /// Does a call on a communicator of one node along its tree, if it is not too long for that; else gives

@@ -10,12 +10,18 @@ use super::combine::Combine;
 use super::pipeline::{self, Cut, Pieces, Plan, To};
 use super::{facts, is_within, tally, wrote_alike};
 use crate::endpoint::{Result, Span, Stream};
+use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Groups, Operation, Way};
 use crate::shm::team::Team;
 use crate::shm::turn::{Near, Turn};
 use crate::sync::shared::{will_read, will_write};
+
+/// Groups that nobody has asked for, and of more members, may be made of groups of [`DEGREE`].
+const FEW: usize = 16;
+/// See there.
+const DEGREE: usize = 8;
 
 /// A group that the caller is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +32,30 @@ pub struct Rung {
     pub me: usize,
     /// The leader's place.
     pub leader: usize,
+}
+
+impl Rung {
+    /// Groups of up to `degree` of its members, as equal as can be, and groups of their leaders likewise,
+    /// until one is left: those that the caller is in.
+    fn refined(&self, degree: usize) -> Vec<Rung> {
+        let (me, leader) = (self.members[self.me], self.members[self.leader]);
+        let (mut rungs, mut level) = (Vec::new(), self.members.clone());
+        while let Some(at) = level.iter().position(|&member| member == me).filter(|_| level.len() > 1) {
+            let count = level.len().div_ceil(degree.max(2));
+            let cut = Chunks::new(level.len(), count);
+            let mut leaders = Vec::with_capacity(count);
+            for group in (0..count).map(|i| cut.get(i)) {
+                let members = level[group.clone()].to_vec();
+                let leads = members.iter().position(|&member| member == leader).unwrap_or(0);
+                leaders.push(members[leads]);
+                if group.contains(&at) && members.len() > 1 {
+                    rungs.push(Rung { members, me: at - group.start, leader: leads });
+                }
+            }
+            level = leaders;
+        }
+        rungs
+    }
 }
 
 /// The groups of one member, bottom to top: it leads all of them but perhaps the last, and leaders are the
@@ -46,9 +76,21 @@ impl Tree {
         tree
     }
 
-    /// The same, whose groups are by level-3 cache, which nobody has asked for.
-    pub fn by_cache(self, is: bool) -> Tree {
-        Tree { groups: if is { Groups::ByCache } else { Groups::Given }, ..self }
+    /// The same, but groups of so many members as `which` says are made of groups of up to `degree` of them,
+    /// those next to each other, and their leaders. All members do so.
+    pub fn refined(&self, degree: usize, which: impl Fn(usize) -> bool) -> Tree {
+        let rungs = self.rungs.iter().flat_map(|rung| match which(rung.members.len()) {
+            true => rung.refined(degree),
+            false => vec![rung.clone()],
+        });
+        Tree { groups: self.groups, ..Tree::new(self.root, rungs.collect()) }
+    }
+
+    /// The same of so many members in all, whose groups nobody has asked for. Large ones are
+    /// [refined](Tree::refined), but not those of the leaders of groups that are a third as large or more: by
+    /// the clock, 24 groups of eight had better be read by one, but not 24 of four.
+    pub fn unasked(self, all: usize) -> Tree {
+        Tree { groups: Groups::Unasked, ..self.refined(DEGREE, |len| len > FEW && len * len > 3 * all) }
     }
 
     /// What groups these are.
@@ -269,4 +311,45 @@ async fn come(turn: &Turn<'_>, tree: &Tree) -> Result<()> {
         turn.publish(1);
     }
     Ok(())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refined_groups_make_one_tree_that_the_root_leads() {
+        for (size, degree) in [(2, 4), (5, 4), (16, 4), (17, 4), (72, 8), (192, 8), (65, 64), (9, 2)] {
+            for root in [0, 1, size / 2, size - 1] {
+                let all = |me| Rung { members: (0..size).collect(), me, leader: root };
+                let whole: Vec<_> = (0..size).map(|me| Tree::new(root, vec![all(me)])).collect();
+                let trees: Vec<_> = whole.iter().map(|tree| tree.refined(degree, |len| len > degree)).collect();
+                assert_eq!(trees == whole, size <= degree, "{size} by {degree}");
+                let parents: Vec<_> = trees.iter().map(Tree::parent).collect();
+                for (me, tree) in trees.iter().enumerate() {
+                    assert_eq!((tree.root(), tree.parent().is_none()), (root, me == root), "{size} by {degree}: {me}");
+                    assert!(tree.rungs.iter().all(|rung| (2..=degree).contains(&rung.members.len())));
+                    let mut children: Vec<_> = tree.children().collect();
+                    children.sort_unstable();
+                    let those: Vec<_> = (0..size).filter(|&child| parents[child] == Some(me)).collect();
+                    assert_eq!(children, those, "{size} by {degree}, root {root}: {me}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_groups_are_refined_but_not_those_of_leaders_of_large_ones() {
+        let heights = |groups: usize, each: usize| {
+            let own = Rung { members: (0..each).collect(), me: 0, leader: 0 };
+            let leaders = Rung { members: (0..groups).map(|i| i * each).collect(), me: 0, leader: 0 };
+            let rungs = [own, leaders].into_iter().filter(|rung| rung.members.len() > 1).collect();
+            Tree::new(0, rungs).unasked(groups * each).rungs.len()
+        };
+        assert_eq!(
+            [(24, 8), (12, 8), (16, 8), (24, 4), (32, 4)].map(|(groups, each)| heights(groups, each)),
+            [2, 2, 2, 3, 3]
+        );
+        assert_eq!([(1, 12), (1, 24), (2, 56)].map(|(groups, each)| heights(groups, each)), [1, 2, 3]);
+    }
 }

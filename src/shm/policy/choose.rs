@@ -209,18 +209,24 @@ fn forced_long(facts: &Facts, way: Way, bytes: usize) -> Option<Way> {
     }
 }
 
-/// From how many members on an operation on so many bytes goes along groups by level-3 cache. Predicted by
-/// the simulated clock for caches of eight cores (docs/design/many-cores.md): from there on a tree took less
-/// time than any other way.
+/// From how many members on an operation on so many bytes goes along groups that nobody has asked for.
+/// Predicted by the simulated clock for several machines (docs/design/many-cores.md): from there on a tree
+/// took less time than any other way.
 pub fn members_for_tree(operation: Operation, bytes: usize) -> usize {
     match operation {
-        Operation::Barrier => 40,
+        Operation::Barrier => 120,
         Operation::Bcast if bytes <= FLAG => 24,
-        Operation::Bcast if bytes <= 1 << 10 => 64,
-        Operation::Reduce => 12,
+        Operation::Bcast if bytes <= 4 << 10 => 160,
+        Operation::Reduce => 24,
+        Operation::Allreduce if bytes <= FLAG => 64,
         Operation::Allreduce => 32,
         _ => usize::MAX,
     }
+}
+
+/// The same of whatever length has the least.
+pub fn least_members_for_tree(operation: Operation) -> usize {
+    members_for_tree(operation, FLAG).min(members_for_tree(operation, FLAG + 1))
 }
 
 /// Bytes in the line of the flag: [`layout::LINE`](crate::shm::layout::LINE).
@@ -229,7 +235,7 @@ const FLAG: usize = 56;
 /// Whether so many bytes go along the tree: a tree copies them once more at each level.
 fn suits_tree(facts: &Facts, bytes: usize) -> bool {
     let too_few = facts.members < members_for_tree(facts.operation, bytes) || facts.cores == Cores::Shared;
-    if facts.tree == Groups::ByCache && facts.forced().is_none() && too_few {
+    if facts.tree == Groups::Unasked && facts.forced().is_none() && too_few {
         return false;
     }
     match facts.operation {

@@ -98,8 +98,8 @@ pub enum Mode {
 pub enum Groups {
     /// There is no tree.
     None,
-    /// By level-3 cache, which nobody has asked for.
-    ByCache,
+    /// By what the machine has, which nobody has asked for.
+    Unasked,
     /// Others.
     Given,
 }

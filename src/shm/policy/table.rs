@@ -123,7 +123,7 @@ pub const TABLE: &[Row] = &[
         name: "split",
         what: "Each member combines a part of every piece; all, or the root, collect the parts.",
         needs: "members with a core each (but Reduce_scatter), more than two for Reduce",
-        parameters: "from how many bytes on: 8 KiB, 32 KiB of two members",
+        parameters: "from how many bytes on: 8 KiB, 32 KiB of two members, 512 B to 2 KiB of eight and more",
         gain: "Allreduce of 64 KiB 0.47 on two cores of an Intel Xeon; not measured against pipeline",
         operations: &[Reduce, Allreduce, ReduceScatter],
     },
@@ -159,11 +159,12 @@ pub const TABLE: &[Row] = &[
     Row {
         way: Way::Tree,
         name: "tree",
-        what: "Data go along a tree of groups, such as those of a NUMA node each; along each edge inline, in a slot, or \
+        what: "Data go along a tree of groups, such as those of a level-3 cache each; along each edge inline, in a slot, or \
                in pieces.",
-        needs: "levels inside the node (coll_rust_levels), and data too short for another way of their own",
-        parameters: "the levels",
-        gain: "not measured: no machine with two NUMA nodes was at hand",
+        needs: "levels inside the node (coll_rust_levels), or 24 members with a core each, and data too short for another \
+                way of their own",
+        parameters: "the levels; of a large group eight make one",
+        gain: "not measured: no machine with so many cores was at hand; predicted in docs/design/many-cores.md",
         operations: &[Barrier, Bcast, Reduce, Allreduce],
     },
 ];

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const MODES: [Mode; 3] = [Mode::Blocking, Mode::Nonblocking, Mode::Persistent];
 const ACCESS: [Access; 3] = [Access::Nobody, Access::Reads, Access::Writes];
-const MEMBERS: [usize; 10] = [1, 2, 3, 8, 12, 24, 32, 64, 129, 300];
+const MEMBERS: [usize; 10] = [1, 2, 3, 8, 23, 32, 64, 119, 129, 300];
 /// From how many bytes on to read, and which are not read.
 const READS: [(usize, usize); 5] =
     [(0, usize::MAX), (100, usize::MAX), (32 << 10, 1 << 20), (1 << 20, usize::MAX), (usize::MAX, usize::MAX)];
@@ -73,7 +73,7 @@ fn all(mut each: impl FnMut(Facts)) {
 fn variants(operation: Operation) -> impl Iterator<Item = (Groups, bool)> {
     let tree = Way::Tree.serves(operation);
     let in_place = operation == Operation::Alltoall;
-    let each = [(Groups::None, false), (Groups::Given, false), (Groups::ByCache, false), (Groups::None, true)];
+    let each = [(Groups::None, false), (Groups::Given, false), (Groups::Unasked, false), (Groups::None, true)];
     each.into_iter().filter(move |&(t, i)| (tree || t == Groups::None) && (in_place || !i))
 }
 
@@ -150,16 +150,16 @@ fn a_persistent_call_goes_as_a_nonblocking_one() {
 /// Whether a tree is one for so many bytes among so many members.
 fn pays(facts: &Facts, len: usize) -> bool {
     let many = match (facts.operation, len) {
-        (Operation::Barrier, _) => 40,
-        (Operation::Bcast, ..=56) => 24,
-        (Operation::Bcast, ..=1024) => 64,
-        (Operation::Reduce, _) => 12,
+        (Operation::Barrier, _) => 120,
+        (Operation::Bcast, ..=56) | (Operation::Reduce, _) => 24,
+        (Operation::Bcast, ..=4096) => 160,
+        (Operation::Allreduce, ..=56) => 64,
         (Operation::Allreduce, _) => 32,
         _ => usize::MAX,
     };
     match facts.tree {
         Groups::None => false,
-        Groups::ByCache => facts.cores == Cores::Dedicated && facts.members >= many,
+        Groups::Unasked => facts.cores == Cores::Dedicated && facts.members >= many,
         Groups::Given => true,
     }
 }
@@ -271,7 +271,7 @@ fn what_is_named_is_chosen_where_its_needs_are_met() {
         let line = facts.operation == Operation::Barrier || bytes <= facts.rooms.line;
         match facts.forced() {
             None => assert_eq!((way, rule), (usual.way, usual.rule), "{facts:?}"),
-            Some(Way::Tree) if facts.tree == Groups::ByCache => {
+            Some(Way::Tree) if facts.tree == Groups::Unasked => {
                 assert!([usual.way, Way::Tree].contains(&way), "{facts:?}")
             }
             Some(Way::Tree) => assert_eq!(way, usual.way, "{facts:?}"),

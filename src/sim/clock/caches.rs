@@ -92,6 +92,8 @@ struct Line {
     seen_from: Time,
     /// Its home serves others until then.
     busy_until: Time,
+    /// The latest store was made then.
+    written: Time,
     /// How many bytes its writer had touched when it wrote it.
     age: u64,
 }
@@ -129,6 +131,8 @@ pub struct Access {
     pub done: Time,
     /// It came from somewhere else.
     pub missed: bool,
+    /// It had been written, but was not seen yet: by which core, and when.
+    pub held_up: Option<(u32, Time)>,
 }
 
 /// All caches of a node.
@@ -193,10 +197,11 @@ impl<'m> Caches<'m> {
         let line = *self.line(at / LINE);
         if line.holders.has(core) {
             let done = now.max(line.seen_from) + self.machine.handover[Distance::Own as usize];
-            return Access { done, missed: false };
+            return Access { done, missed: false, held_up: None };
         }
         let source = self.source(&line, core);
         let begin = now.max(line.seen_from).max(line.busy_until);
+        let held_up = line.owner.filter(|_| line.seen_from > now).map(|owner| (owner, line.written));
         let (serve, takes) = match source {
             Some(from) => {
                 self.counts.lines[from as usize] += 1;
@@ -211,7 +216,7 @@ impl<'m> Caches<'m> {
         line.busy_until = begin + serve;
         line.holders.add(core);
         let through = self.crosses(core, begin, crossing(source).map(u64::from));
-        Access { done: through.max(begin + takes), missed: true }
+        Access { done: through.max(begin + takes), missed: true, held_up }
     }
 
     /// So many lines come to a core, from `now` on, through each of what cores share. Returns when the last
@@ -229,6 +234,7 @@ impl<'m> Caches<'m> {
 
     /// A core writes a word, and asks for its line now. Returns from when on that is seen.
     pub fn store(&mut self, core: u32, at: usize, now: Time) -> Time {
+        let written = now;
         let line = *self.line(at / LINE);
         let mut seen_from = now.max(line.seen_from);
         if let Some(furthest) = self.furthest(&line, core) {
@@ -239,7 +245,7 @@ impl<'m> Caches<'m> {
         }
         let age = self.touched[core as usize];
         let holders = Cores::only(core);
-        *self.line(at / LINE) = Line { owner: Some(core), holders, seen_from, busy_until: seen_from, age };
+        *self.line(at / LINE) = Line { owner: Some(core), holders, seen_from, busy_until: seen_from, written, age };
         seen_from
     }
 

@@ -84,8 +84,12 @@ struct State<'m> {
 
 impl State<'_> {
     fn load(&mut self, at: usize) {
-        let (machine, member) = (self.machine, &mut self.members[self.current]);
+        let (machine, member) = (self.machine, &self.members[self.current]);
         let access = self.caches.load(member.core, at, member.issued);
+        // Who is late by so little does not wait, but is held up all the same.
+        let by = access.held_up.filter(|_| member.record.is_some());
+        let by = by.and_then(|(core, written)| Some((self.members.iter().position(|m| m.core == core)?, written)));
+        let member = &mut self.members[self.current];
         // Only what makes it later counts: causes add up to the time.
         let before = member.now();
         if !access.missed {
@@ -96,6 +100,9 @@ impl State<'_> {
         }
         member.done = member.done.max(access.done);
         // The oldest miss must be over before another one begins.
+        if let (Some((by, written)), Some(record)) = (by, &mut member.record) {
+            record.wait(by, [before, written, access.done]);
+        }
         let oldest = member.misses.enter(machine.misses, access.done);
         member.issued = member.issued.max(oldest) + machine.handover[0];
         member.spent(before, Cause::Lines);

@@ -92,7 +92,7 @@ impl Record {
     }
 
     pub(super) fn wait(&mut self, by: usize, [from, written, seen]: [Time; 3]) {
-        let since = |time: Time| time - self.start;
+        let since = |time: Time| time.saturating_sub(self.start);
         self.waits.push(Wait { by, from: since(from), written: since(written), seen: since(seen) });
     }
 
