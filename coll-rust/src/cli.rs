@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The command line.
 
-use crate::{doctor, groups, predict, probe};
+use crate::{doctor, groups, predict, probe, timeline};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -24,6 +24,8 @@ pub enum Command {
     Groups(groups::Args),
     /// Say how long operations take inside a node of another machine: the real code under a simulated clock
     Predict(predict::Args),
+    /// Draw one operation under that clock as SVG: what each rank does, and who waits for whom
+    Timeline(timeline::Args),
     /// What `doctor` starts in every process of its jobs
     #[command(hide = true)]
     Probe(probe::Args),

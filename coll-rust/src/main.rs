@@ -8,6 +8,7 @@ mod machine;
 mod predict;
 mod probe;
 mod sizes;
+mod timeline;
 mod values;
 
 use clap::{CommandFactory, Parser};
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Groups(args) => groups::run(&args),
         Command::Predict(args) => predict::run(&args),
+        Command::Timeline(args) => timeline::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Completions { shell } => {
             let mut text = Vec::new();

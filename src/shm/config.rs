@@ -116,9 +116,9 @@ pub struct Config {
     pub rotates: bool,
 }
 
-/// From how many bytes on so many members share the work of a reduction. Where each has a core, that of eight
-/// and more is predicted (docs/design/many-cores.md): the more there are, the longer one of them would combine
-/// what all have; but each part is to be fetched from all, so that very many had better go along a tree first.
+/// From how many bytes on so many members share the work of a reduction. Where each has a core, that of
+/// eight and more is predicted (docs/design/many-cores.md): the more there are, the longer one of them would
+/// combine what all have; but each part is fetched from all, so that very many had better go along a tree.
 fn shared_work(members: usize, cores: Cores) -> usize {
     match members {
         _ if cores != Cores::Own => 8 << 10,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! `coll-rust predict`: what an operation takes inside a node of a machine that need not be at hand.
 
+mod brief;
 mod report;
-mod settings;
+pub mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,16 @@ pub enum Map {
     Core,
     /// One socket after the other, in turns
     Socket,
+}
+
+impl Map {
+    /// In a sentence, after "ranks on".
+    fn text(self) -> &'static str {
+        match self {
+            Map::Core => "one core after the other",
+            Map::Socket => "sockets in turn",
+        }
+    }
 }
 
 /// Arguments of `predict`.
@@ -62,6 +73,9 @@ pub struct Args {
     /// All trees that differ, and all ways that can be forced, best first
     #[arg(long)]
     pub compare: bool,
+    /// Of comparisons only how far the built-in choice is from the best: a line for each operation and length
+    #[arg(long, requires = "compare", conflicts_with = "json")]
+    pub brief: bool,
     /// Calls whose mean is told
     #[arg(long, value_name = "CALLS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub rounds: u32,
@@ -73,12 +87,14 @@ pub struct Args {
     pub json: bool,
 }
 
-fn kind(name: &str) -> Result<Kind, String> {
+/// An operation by its name.
+pub fn kind(name: &str) -> Result<Kind, String> {
     let known = || Kind::ALL.map(Kind::name).join(", ");
     Kind::ALL.into_iter().find(|kind| kind.name() == name.trim()).ok_or_else(|| format!("there are {}", known()))
 }
 
-fn way(name: &str) -> Result<Way, String> {
+/// A way that can be forced, by its name.
+pub fn way(name: &str) -> Result<Way, String> {
     match Way::named(name) {
         Some(Way::Tree) => Err("a tree is forced by its levels: --levels l3,node".to_owned()),
         Some(way) => Ok(way),
@@ -110,7 +126,11 @@ pub fn run(args: &Args) -> ExitCode {
     let report = machine::read(&args.machine).and_then(|machine| {
         let machine: &'static Machine = Box::leak(Box::new(machine));
         let rows = rows(args, machine)?;
-        Ok(if args.json { report::json(args, machine, &rows) } else { report::table(args, machine, &rows) })
+        Ok(match (args.json, args.brief) {
+            (true, _) => report::json(args, machine, &rows),
+            (_, true) => brief::table(args, machine, &rows),
+            _ => report::table(args, machine, &rows),
+        })
     });
     match report {
         Ok(text) => crate::print(text.as_bytes()),
@@ -129,12 +149,9 @@ fn rows(args: &Args, machine: &'static Machine) -> Result<Vec<Row>, String> {
     let mut groups = Vec::new();
     for &kind in &args.operation {
         for &ranks in counts {
-            if ranks > cores {
-                return Err(format!("{ranks} ranks: {} has {cores} cores, and each rank has one", machine.name));
-            }
             let sizes = if kind == Kind::Barrier { &[0][..] } else { &args.bytes.0 };
             for &bytes in sizes {
-                fits(kind, bytes, ranks)?;
+                can_be(machine, kind, bytes, ranks)?;
                 groups.push((kind, bytes, ranks));
             }
         }
@@ -171,8 +188,12 @@ fn target() -> ProgressDrawTarget {
     if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }
 
-/// Whether there is memory for the buffers of all members: the operation is really done.
-fn fits(kind: Kind, bytes: usize, ranks: u32) -> Result<(), String> {
+/// Whether there is a core for each rank, and memory for the buffers of all: the operation is really done.
+pub fn can_be(machine: &Machine, kind: Kind, bytes: usize, ranks: u32) -> Result<(), String> {
+    let cores = machine.shape.cores();
+    if ranks > cores {
+        return Err(format!("{ranks} ranks: {} has {cores} cores, and each rank has one", machine.name));
+    }
     let n = ranks as usize;
     let blocks = match kind {
         Kind::Barrier => 0,

@@ -107,15 +107,12 @@ pub fn table(args: &Args, machine: &Machine, rows: &[Row]) -> String {
             cells.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let map = match args.map {
-        super::Map::Core => "one core after the other",
-        super::Map::Socket => "sockets in turn",
-    };
     format!(
-        "{}, {} cores; ranks on {map}.\nTimes of the last rank in µs, and with what it spent them; lines that moved \
+        "{}, {} cores; ranks on {}.\nTimes of the last rank in µs, and with what it spent them; lines that moved \
          in a call of all ranks, by distance.\n\n{}\n",
         machine.name,
         machine.shape.cores(),
+        args.map.text(),
         table.trim_fmt()
     )
 }

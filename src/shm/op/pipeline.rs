@@ -318,10 +318,9 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Waits for what others have for the caller to combine.
+    /// Waits for what others have for the caller to combine: not everybody for the same one first.
     async fn await_operands(&self, groups: &[Members], step: u32) -> Result<()> {
         let (me, mut others) = (self.turn.me(), 0);
-        // Not everybody for the same one first.
         let all = || groups.iter().flatten();
         for &member in all().filter(|&&member| member > me).chain(all().filter(|&&member| member < me)) {
             self.wrote(member, step, 1).await?;

@@ -101,7 +101,7 @@ impl<C: Combine, R: Role<C>> Short for Reduction<C, R> {
 
     #[inline(always)]
     fn sources(&self, turn: &Turn<'_>) -> impl Iterator<Item = Member> {
-        // Among all others: nobody comes after the end in a Scan, and who reads nothing ends before it begins.
+        // Those that come after the last operand, in a Scan, are passed over.
         let operands = self.role.operands(turn);
         turn.around().filter(move |&member| member < operands)
     }
