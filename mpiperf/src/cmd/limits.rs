@@ -10,12 +10,12 @@ use super::values::{Sizes, count, sizes};
 use crate::clock::{Global, Scheme, Source, Timer};
 use crate::error::{Error, Result};
 use crate::limits::floors::{Basics, Floor, Found, GROUPS, floors};
-use crate::limits::{CONFIDENCE, Limits, TRIM, check_job, check_sizes, table};
+use crate::limits::{Limits, check_job, check_sizes, table};
 use crate::mpi::Comm;
 use crate::report::About;
 use crate::report::about::ClockAbout;
 use crate::report::output::{Kind, Output};
-use crate::report::table::preamble;
+use crate::report::table::measured;
 use crate::report::units::bytes;
 
 /// Measure what this machine can do between two processes of one node
@@ -89,7 +89,7 @@ pub fn run(args: &Args, comm: &Comm) -> Result<()> {
 
 /// What is above the tables.
 fn head(limits: &Limits, about: &About) -> Vec<String> {
-    let mut lines: Vec<String> = preamble(about, CONFIDENCE, TRIM).lines().take(1).map(str::to_owned).collect();
+    let mut lines = vec![measured(about)];
     if limits.clock.oversubscribed {
         lines.push("# there are more processes than cores: these are no limits of the machine".to_owned());
     }

@@ -5,33 +5,27 @@ use super::floors::{Basics, Floor, Found, GROUPS, best};
 use super::ground::CONTENTS;
 use super::ways::{Cut, Way};
 use crate::report::units::{bytes, time};
+use crate::report::whole::{Style, table};
 
-/// A column of the table of ways: its way, heading and width.
-type Column = (Way, &'static str, usize);
-
-const COLUMNS: [Column; 12] = [
-    (Way::Copy, "copy", 13),
-    (Way::OneQueue, "one way: queue", 19),
-    (Way::OneOwned, "one way: owned", 17),
-    (Way::OneRead, "one way: read", 13),
-    (Way::OneDivided, "one way: divided", 16),
-    (Way::BothQueue, "exchange: queue", 19),
-    (Way::BothOwned, "exchange: owned", 17),
-    (Way::BothRead, "exchange: read", 14),
-    (Way::CombineAll, "combine: all", 19),
-    (Way::CombineOwned, "combine: owned", 17),
-    (Way::CombineShared, "combine: shared", 18),
-    (Way::CombineDirect, "combine: direct", 18),
+/// The columns of the table of ways.
+const COLUMNS: [(Way, &str); 12] = [
+    (Way::Copy, "copy"),
+    (Way::OneQueue, "one way: queue"),
+    (Way::OneOwned, "one way: owned"),
+    (Way::OneRead, "one way: read"),
+    (Way::OneDivided, "one way: divided"),
+    (Way::BothQueue, "exchange: queue"),
+    (Way::BothOwned, "exchange: owned"),
+    (Way::BothRead, "exchange: read"),
+    (Way::CombineAll, "combine: all"),
+    (Way::CombineOwned, "combine: owned"),
+    (Way::CombineShared, "combine: shared"),
+    (Way::CombineDirect, "combine: direct"),
 ];
-const SIZE: usize = 8;
 
 /// The name of a way in tables.
 fn name(way: Option<Way>) -> &'static str {
     way.and_then(|way| COLUMNS.iter().find(|column| column.0 == way)).map_or("one line", |column| column.1)
-}
-
-fn row(size: &str, cells: impl Iterator<Item = (String, usize)>) -> String {
-    cells.fold(format!("{size:>SIZE$}"), |line, (cell, width)| format!("{line}  {cell:>width$}"))
 }
 
 /// What a number's spread is, and how the message was cut.
@@ -52,25 +46,21 @@ pub fn all(sizes: &[usize], found_basics: &Basics, found: &[Found], found_floors
     lines.push(
         "medians, ± half of what lies between the quartiles; of queues the best cut: lines, or bytes of a piece".into(),
     );
-    lines.push(heading());
-    lines.extend(sizes.iter().map(|size| ways(*size, found)));
+    lines.push(ways(sizes, found));
     lines.push(String::new());
-    lines.extend(floors(sizes, found_floors));
+    lines.push(floors(sizes, found_floors));
     lines
 }
 
-/// The heading of the table of ways.
-fn heading() -> String {
-    row("size", COLUMNS.iter().map(|(_, heading, width)| ((*heading).to_owned(), *width)))
-}
-
-/// A size's row of the table of ways.
-fn ways(size: usize, found: &[Found]) -> String {
-    let cells = COLUMNS.iter().map(|(way, _, width)| {
-        let text = best(found, *way, size).and_then(cell);
-        (text.unwrap_or_else(|| "-".to_owned()), *width)
-    });
-    row(&bytes(size), cells)
+/// The table of ways.
+fn ways(sizes: &[usize], found: &[Found]) -> String {
+    let heading: Vec<&str> = std::iter::once("size").chain(COLUMNS.map(|column| column.1)).collect();
+    let row = |size: &usize| {
+        let cells = COLUMNS.iter().map(|(way, _)| best(found, *way, *size).and_then(cell));
+        let cells = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+        std::iter::once(bytes(*size)).chain(cells).collect::<Vec<_>>()
+    };
+    table(&heading, &sizes.iter().map(row).collect::<Vec<_>>(), 0, false, Style::Plain)
 }
 
 /// What does not depend on the size.
@@ -94,18 +84,16 @@ fn basics(basics: &Basics, found: &[Found]) -> String {
 }
 
 /// The table of floors.
-fn floors(sizes: &[usize], floors: &[Floor]) -> Vec<String> {
-    const WIDTH: usize = 28;
-    let mut lines = vec![row("floor of", GROUPS.iter().map(|group| (group.operations.to_owned(), WIDTH)))];
-    for size in sizes {
+fn floors(sizes: &[usize], floors: &[Floor]) -> String {
+    let heading: Vec<&str> = std::iter::once("floor of").chain(GROUPS.iter().map(|group| group.operations)).collect();
+    let row = |size: &usize| {
         let cells = GROUPS.iter().map(|group| {
             let here = floors.iter().find(|f| f.bytes == *size && f.operations == group.operations);
-            let text = here.map_or_else(|| "-".to_owned(), |f| format!("{:>9}  {:<16}", time(f.time), name(f.way)));
-            (text, WIDTH)
+            here.map_or_else(|| "-".to_owned(), |f| format!("{:>9}  {}", time(f.time), name(f.way)))
         });
-        lines.push(row(&bytes(*size), cells).trim_end().to_owned());
-    }
-    lines
+        std::iter::once(format!("{:>8}", bytes(*size))).chain(cells).collect::<Vec<_>>()
+    };
+    table(&heading, &sizes.iter().map(row).collect::<Vec<_>>(), heading.len(), false, Style::Plain)
 }
 
 #[cfg(test)]
@@ -126,17 +114,20 @@ mod tests {
             found(Way::OneQueue, 8, Cut::Lines, 150e-9),
             found(Way::CombineShared, 8, Cut::Pieces(8), 0.3e-6),
         ];
-        let line = ways(8, &all);
+        let text = ways(&[8], &all);
+        let (heading, line) = text.split_once('\n').unwrap();
         assert!(line.contains("50.00 ns ±5%") && line.contains("150.0 ns ±5% lines"), "{line}");
         assert!(line.contains("300.0 ns ±5% 8") && line.ends_with("  -"), "{line}");
-        assert_eq!(line.chars().count(), heading().chars().count());
-        assert!(ways(1 << 20, &[found(Way::OneQueue, 1 << 20, Cut::Pieces(65536), 1e-4)]).contains("100.0 µs ±5% 64k"));
+        assert_eq!(line.chars().count(), heading.chars().count());
+        let long = ways(&[1 << 20], &[found(Way::OneQueue, 1 << 20, Cut::Pieces(65536), 1e-4)]);
+        assert!(long.contains("100.0 µs ±5% 64k"), "{long}");
     }
 
     #[test]
     fn floors_name_their_way() {
         let floor = |bytes, way| Floor { operations: GROUPS[0].operations, bytes, time: 1e-7, way };
-        let lines = floors(&[8, 64, 128], &[floor(8, None), floor(64, Some(Way::OneRead))]);
+        let text = floors(&[8, 64, 128], &[floor(8, None), floor(64, Some(Way::OneRead))]);
+        let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].contains("bcast, gather, scatter") && lines[0].contains("allreduce"));
         assert!(lines[1].contains("100.0 ns  one line") && lines[2].contains("100.0 ns  one way: read"), "{lines:?}");
         assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["128", "B", "-", "-", "-"]);

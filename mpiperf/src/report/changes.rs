@@ -74,10 +74,11 @@ fn of_row(row: &Row, confidence: f64) -> Option<Run> {
     Some(if error > calls.error { Run { error, freedom: logs.len() - 1, ..calls } } else { calls })
 }
 
-/// A ratio with its interval over setups or runs, of which from ten on two are trimmed.
+/// A ratio with its interval over setups or runs, of which from ten on the outermost tenths are trimmed.
 fn of_ratio(ratio: &Ratio) -> Option<Run> {
     let half = (ratio.high / ratio.low).ln() / 2.0;
-    let freedom = if ratio.blocks >= 10 { ratio.blocks.saturating_sub(4) } else { ratio.blocks.saturating_sub(1) };
+    let cut = ratio.blocks / 10;
+    let freedom = (ratio.blocks - 2 * cut).saturating_sub(if cut > 0 { 2 } else { 1 });
     Run::new(ratio.ratio, half * ratio.ratio, ratio.confidence, freedom, ratio.pairs)
 }
 

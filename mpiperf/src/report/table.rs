@@ -129,6 +129,14 @@ fn headings(columns: &[Option<Column>], look: Look, last: &str) -> String {
 
 /// What is above every table.
 pub fn preamble(about: &About, confidence: f64, trim: f64) -> String {
+    let (confidence, trim) = (percent(confidence), percent(trim));
+    let intervals =
+        format!("# intervals at {confidence}, {trim} trimmed at each end; percentiles of all correct calls");
+    format!("{}\n{intervals}", measured(about))
+}
+
+/// Where and by which clock it was measured.
+pub fn measured(about: &About) -> String {
     let clock = about.clock.as_ref().map_or(String::new(), |clock| {
         format!(
             "; timer {} (steps of {}), clock {} (± {})",
@@ -142,14 +150,9 @@ pub fn preamble(about: &About, confidence: f64, trim: f64) -> String {
         1 => "one host".to_owned(),
         n => format!("{n} hosts"),
     };
-    format!(
-        "# mpiperf {}, {}: {} processes on {hosts}{clock}\n# intervals at {}, {} trimmed at each end; percentiles of all correct calls",
-        about.mpiperf,
-        about.library,
-        about.processes,
-        percent(confidence),
-        percent(trim)
-    )
+    let text =
+        format!("# mpiperf {}, {}: {} processes on {hosts}{clock}", about.mpiperf, about.library, about.processes);
+    textwrap::fill(&text, textwrap::Options::new(COLUMNS).subsequent_indent("#   "))
 }
 
 /// The heading of the rows of `run`.
