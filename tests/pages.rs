@@ -246,6 +246,14 @@ fn sentences_can_be_read() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
+/// Tables of measurements are made from bench/data.
+#[test]
+fn measurements_are_those_of_the_files() {
+    let checked = std::process::Command::new("python3").arg(top().join("bench/pages.py")).arg("--check").output();
+    let checked = checked.expect("python3");
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}
+
 #[test]
 fn the_checks_find_what_is_wrong() {
     let long = "one two three four five six seven eight nine ten ".repeat(3) + ".";
