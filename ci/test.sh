@@ -28,6 +28,7 @@ units       |  900 | quick         | cargo test --no-fail-fast | the component w
 miri        |  900 | miri          | ci/test-miri.sh | undefined behaviour, with ranks as threads
 build &     |  900 | mpi           | scripts/build.sh | the component and mpiperf, for the Open MPI of mpicc
 gateway &   |  600 |               | cargo test -p coll-rust-gateway --no-fail-fast -- --test-threads=8 | the daemon between clusters
+book &      |  600 |               | ci/test-book.sh | mdBook builds the pages, and their links lead somewhere
 install     |  600 | mpi root debs | ci/test-install.sh | the documented install in bare Debian 12 and 13 folders
 autotools   |  600 | mpi           | ci/test-autotools.sh | configure, make, install, uninstall, distribution
 versions    |  300 | mpi           | ci/test-versions.sh | other releases of Open MPI, other builds of the component
