@@ -7,7 +7,7 @@
 # machine does not allow it, says so and ends well. Ends with "N passed, M failed".
 #
 #   ci/test-clusters.sh [--only REGEX] [--dso FOLDER] [--gateway PROGRAM] [--faults]
-#   --faults         more of what can happen to gateways and their link (four minutes)
+#   --faults         more of what can happen to gateways and their link (two and a half minutes)
 #   ci/test-clusters.sh --wave MS    only examples/wave2d, through gateways so many milliseconds apart
 set -euo pipefail
 cd "$(dirname "$0")/.."
