@@ -65,7 +65,9 @@ pub struct Row {
     /// Trimmed mean of each pass that had a correct call, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passes: Vec<f64>,
-    /// The last window.
+    /// The last window; infinite where no call told how long it must be.
+    #[serde(with = "crate::stats::finite")]
+    #[schemars(with = "Option<f64>")]
     pub window: f64,
     /// The error budget of the mean; `None` where there is none.
     pub budget: Option<Budget>,
@@ -260,6 +262,7 @@ pub(crate) mod tests {
     #[test]
     fn there_and_back() {
         let mut all = results(vec![row("x", "bcast", 8, 1e-6), empty("x", "bcast", 16)]);
+        all.rows[1].window = f64::INFINITY;
         all.rows[0].ranks = vec![summarise(&[1.0], 0.25, 0.95).unwrap()];
         all.comparisons = vec![Comparison {
             setting: Setting::default(),
