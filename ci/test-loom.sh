@@ -46,9 +46,6 @@ relay overwrites        | src/shm/op/pipeline.rs | a_relay_combines_half        
 relaxed glance          | src/shm/turn/alike.rs  | two_exchange_lines                              | s/reached(word.load(Ordering::Acquire), self.target)/reached(word.load(Ordering::Relaxed), self.target)/
 short not awaited       | src/shm/op/short.rs    | a_set_holds_another_short_exchange_only_when_all_have_read_it | s/|| !first.has(source)/\&\& !first.has(source)/
 exchange not awaited    | src/shm/op/alltoall/places.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/false => want_set(.*$/false => 0,/
-old answer taken        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/now != before \&\& self.whom/self.whom/
-answered twice          | src/shm/turn/asking.rs | two_ask_each_other                              | s/desk.answered.is_none()/true/
-relaxed question        | src/shm/turn/asking.rs | what_cannot_be_read_is_asked_for                | s/read.word.load(Ordering::Acquire)/read.word.load(Ordering::Relaxed)/
 ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_free(want_set(.*$/room_free(0).await?;/
 block told too early    | src/shm/op/dealt.rs    | a_block_arrives_before_the_next_one_is_there      | s/turn.publish(dealer.count as u32 + 1);$/turn.publish(dealer.count as u32 + 2);/
 portion not awaited     | src/shm/op/dealt.rs    | a_place_is_used_again_only_when_its_reader_has_read | s/read: k as u32 + 1/read: k as u32/

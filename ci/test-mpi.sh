@@ -97,13 +97,6 @@ done <<'NP'
 8 60
 NP
 
-# Buffers that others find out they cannot read.
-for np in 2 3; do
-    for whose in odd all; do
-        job real "$np" "bcast,reduce,allreduce,$blocks" "shm_zero_copy_min=1" 900 sizes --sample 16 --most $((1 << 20)) --secret $whose
-    done
-done
-
 # What is learned in the first blocking operation counts from there on.
 for np in 2 3; do
     before=$number

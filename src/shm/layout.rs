@@ -57,7 +57,7 @@ pub struct StreamControl {
     /// Operation n uses line n % l, of l that the team uses: its word counts the published steps.
     pub lines: [Line; LINES],
     /// Progress as a reader; the contents are what the member says when it is through with an operation, for
-    /// those it waits for then; or, before, what it [asks](super::turn::asking) for.
+    /// those it waits for then.
     pub read: Line,
 }
 
@@ -157,11 +157,6 @@ const ROUND: u32 = 1 << 28;
 const AGE: u32 = 1 << 30;
 /// Steps of an operation, at most: they are counted in 24 bits, and some sums are beyond the last step.
 pub const STEPS: usize = 1 << 23;
-/// The first step by which a member asks another one for its data, or answers
-/// ([`ask`](super::turn::View::ask)): beyond all sums of steps.
-pub const ASKING: u32 = STEPS as u32 + (1 << 20);
-/// The last step that can be counted.
-pub const MOST: u32 = (1 << 24) - 1;
 
 /// Where the steps begin in a word.
 const STEP_AT: u32 = 8;
@@ -240,6 +235,9 @@ pub fn reached(seen: u64, target: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The last step that can be counted.
+    const MOST: u32 = (1 << 24) - 1;
     use memoffset::span_of;
 
     #[test]
@@ -264,7 +262,7 @@ mod tests {
                 }
             }
             assert!(reached(word(op, STEPS as u32), word(op, STEPS as u32 - 1)));
-            for last in [STEPS as u32, ASKING, MOST] {
+            for last in [STEPS as u32, MOST] {
                 assert!(reached(word(op.wrapping_add(1), 0), word(op, last)));
                 assert_eq!(step(word(op, last)), last);
             }
@@ -273,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_line_tells_its_set_and_compares_alike_whichever_that_is() {
-        for (op, last) in [(0, 1), (6, STEPS as u32), (u32::MAX, ASKING), (u32::MAX, MOST)] {
+        for (op, last) in [(0, 1), (6, STEPS as u32), (u32::MAX, MOST)] {
             for set in 0..MAX_TOLD {
                 for said in [0, 8, LONG, UNSAID] {
                     let now = telling_word(op, last, said, set);

@@ -42,7 +42,6 @@
 //! * *single copy*: by reading the writer's own memory, which it has *lent* (announced by its address) and
 //!   leaves alone until all have read. *Divided*: reader and writer copy a part each.
 //! * *dealt*: written to a ring of slots, block by block, each for one reader ([`op`]).
-//! * *asking*: a reader that cannot read lent memory asks its owner for the bytes ([`turn::asking`]).
 //! * *board*, *news*: bits by which processes give leased pages back to each other ([`mailbox`]).
 //! * *lease*, *budget*, *allowance*: pages taken from a pool; what a process may take; what a node may.
 

@@ -11,10 +11,10 @@
 //! * *Cost*: process_vm_readv takes a system call and a walk over the pages each time. Mapped memory costs
 //!   that once, and then what a copy costs.
 //! * *Failure*: some memory can be accessed by its own process only, such as a device's: then a read fails,
-//!   and the reader [asks](super::turn::asking) the owner. Who cannot read for another reason, such as rights
-//!   that the owner has given up since, asks too. process_vm_readv from a process that has died is an error,
-//!   also when its number is [another's](super::peer) by then. Mapped memory of one may be gone in the middle
-//!   of a copy: SIGBUS.
+//!   and with it the operation. So it is where rights are missing that the owner has given up since, and
+//!   where
+//!   process_vm_readv reads from a process that has died, also when its number is
+//!   [another's](super::peer) by then. Mapped memory of one may be gone in the middle of a copy: SIGBUS.
 //!
 //! So, where the choice is ours, a component that maps comes first, then process_vm_readv, then any other
 //! component (which is what is left where process_vm_readv is forbidden).

@@ -15,7 +15,6 @@
 //! its `read` line; what a step is, the operation says.
 
 mod alike;
-pub mod asking;
 mod circle;
 mod current;
 mod ending;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A team's memory for the model checker, which knows each word and each slot of it.
 
-use coll_rust::endpoint::{Error, Result};
+use coll_rust::endpoint::Result;
 use coll_rust::shm::layout::{Control, LINE, LINES, Sleepers, StreamControl};
 use coll_rust::shm::memory::{Contents, Member, Memory, Page};
 use coll_rust::sync::model::{register_contents, register_word};
@@ -23,7 +23,6 @@ struct Shared {
     leases: Vec<Vec<Vec<Cell>>>,
     /// Bytes of a queue.
     queue: usize,
-    secret: bool,
 }
 
 /// What all members share.
@@ -49,8 +48,6 @@ pub struct Needs {
     pub queues: bool,
     /// Members whose lease is refused.
     pub poor: Vec<Member>,
-    /// Members try to read each other's private memory, and cannot.
-    pub secret: bool,
 }
 
 /// What lies in queues before anybody writes there.
@@ -109,7 +106,7 @@ impl Modelled {
                 }
             }
         }
-        Modelled(Arc::new(Shared { controls, sleepers, leases, queue: bytes, secret: needs.secret }))
+        Modelled(Arc::new(Shared { controls, sleepers, leases, queue: bytes }))
     }
 
     pub fn member(&self, me: Member) -> Box<dyn Memory> {
@@ -150,7 +147,7 @@ unsafe impl Memory for View {
     }
 
     fn zero_copy(&self) -> bool {
-        self.shared.secret
+        false
     }
 
     fn stores(&self) -> bool {
@@ -158,7 +155,7 @@ unsafe impl Memory for View {
     }
 
     unsafe fn fetch(&self, _: Member, _: u64, _: *mut u8, _: usize) -> Result<()> {
-        Err(Error::Fetch(14))
+        unreachable!("nobody reads others' in the models")
     }
 
     unsafe fn store(&self, _: Member, _: *const u8, _: u64, _: usize) -> Result<()> {

@@ -13,11 +13,10 @@
  *   --seed N         another sample, and other data
  *   --ops LIST       names in small letters
  *   --most BYTES     the largest size (default 16 MiB)
- *   --secret WHOSE   buffers of odd ranks, or of all, in memory that the system shows to no other process
- *   (memfd_secret(2)) --device WHOSE  buffers of odd ranks, or of all, in the memory of the stand-in for an
- *   accelerator (tests/accelerator), which must be active --sides SIDES   of those, the send buffer, the
- *   receive buffer, or both (default) --fragment BYTES, --depth N, --sets N    as the parameters have them
- *   (default 16384, 4 fragments of a set, 2 sets)
+ *   --device WHOSE   buffers of odd ranks, or of all, in the memory of the stand-in for an accelerator
+ *                    (tests/accelerator), which must be active
+ *   --sides SIDES    of those, the send buffer, the receive buffer, or both (default)
+ *   --fragment BYTES, --depth N, --sets N    as the parameters have them (default 16384, 4 fragments, 2 sets)
  */
 #include "harness.h"
 #include "../accelerator/standin.h"
@@ -187,40 +186,7 @@ static struct type type_of(const struct kase *k, int which)
     return types[k->variant == DIFFERENT ? (test_rank + which) % 2 : k->variant];
 }
 
-#ifndef SYS_memfd_secret
-#define SYS_memfd_secret 447
-#endif
-static int is_secret = 0; /* this rank's buffers */
-
-static unsigned char *get(size_t bytes)
-{
-    if (!is_secret)
-        return aligned_alloc(64, (bytes + 63) / 64 * 64);
-    int fd = (int)syscall(SYS_memfd_secret, 0);
-    void *p = fd < 0 || ftruncate(fd, (off_t)bytes) ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd >= 0)
-        close(fd);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-static void give_back(unsigned char *p, size_t bytes)
-{
-    if (!is_secret)
-        free(p);
-    else if (p)
-        munmap(p, bytes);
-}
-
-static void choose_memory(const char *whose)
-{
-    is_secret = !strcmp(whose, "all") || (!strcmp(whose, "odd") && test_rank % 2);
-    unsigned char *p = is_secret ? get(1) : NULL;
-    if (is_secret && !p) {
-        fprintf(stderr, "SKIPPED memory that nobody else can read: %s\n", strerror(errno));
-        is_secret = 0;
-    }
-    give_back(p, 1);
-}
+static unsigned char *get(size_t bytes) { return aligned_alloc(64, (bytes + 63) / 64 * 64); }
 
 /* Each side has a half of the device's memory. */
 static unsigned char *image_of(struct side *s)
@@ -260,7 +226,7 @@ static void lay_out(struct side *s, struct type type, int blocks, int apart)
     s->span = at * type.extent;
     if (2 * GUARD + s->span > s->room) {
         if (!s->on_device)
-            give_back(s->image, s->room);
+            free(s->image);
         free(s->expected);
         s->room = 2 * GUARD + s->span + s->span / 2;
         s->image = image_of(s);
@@ -478,7 +444,6 @@ int main(int argc, char **argv)
     uint64_t sample = (uint64_t)option_number(argc, argv, "--sample", 1);
     const char *ops = option_text(argc, argv, "--ops", "all");
     seed = (uint64_t)option_number(argc, argv, "--seed", 1);
-    choose_memory(option_text(argc, argv, "--secret", "none"));
     choose_device(option_text(argc, argv, "--device", "none"), option_text(argc, argv, "--sides", "both"));
     make_types();
     int count = find_sizes(sizes, (size_t)option_number(argc, argv, "--fragment", 16384), (size_t)option_number(argc, argv, "--depth", 4),

@@ -4,7 +4,7 @@
 use std::io;
 use std::ptr;
 
-use coll_rust::endpoint::Span;
+use coll_rust::endpoint::{Error, Span};
 use coll_rust::shm::memory::Memory;
 use coll_rust::shm::op;
 use coll_rust::shm::reading::Ways;
@@ -12,7 +12,7 @@ use coll_rust::shm::team::{Config, Team};
 
 use super::cases::{self, byte, group_by, member};
 use super::job::{Job, run, skipped};
-use super::zero_copy::{Room, Row, Rows, drive, operate, row, turn};
+use super::zero_copy::{Row, Rows, drive, drive_to, row, turn};
 
 #[test]
 fn what_only_its_owner_can_write_is_read() {
@@ -23,29 +23,23 @@ fn what_only_its_owner_can_write_is_read() {
 }
 
 #[test]
-fn what_only_its_owner_can_read_goes_through_the_queue() {
+fn what_only_its_owner_can_read_is_an_error() {
     match secret(1) {
         Ok(_) => [2, 3].into_iter().for_each(|size| run("unread", size, "memfd").well()),
-        Err(error) => skipped("what_only_its_owner_can_read_goes_through_the_queue", error),
+        Err(error) => skipped("what_only_its_owner_can_read_is_an_error", error),
     }
 }
 
 /// Memory that the kernel shows to nobody else (memfd_secret(2)), as it does a device's; until the process
 /// ends.
 fn secret(bytes: usize) -> io::Result<Span> {
-    secret_at(ptr::null_mut(), bytes)
-}
-
-/// The same instead of what is mapped at an address that is not null.
-fn secret_at(at: *mut u8, bytes: usize) -> io::Result<Span> {
     // SAFETY: a new descriptor, and a new mapping of it.
     let start = unsafe {
         let fd = libc::syscall(libc::SYS_memfd_secret, 0) as i32;
         if fd < 0 || libc::ftruncate(fd, bytes as i64) != 0 {
             return Err(io::Error::last_os_error());
         }
-        let flags = libc::MAP_SHARED | if at.is_null() { 0 } else { libc::MAP_FIXED };
-        let start = libc::mmap(at.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0);
+        let start = libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, 0);
         libc::close(fd);
         start
     };
@@ -104,62 +98,18 @@ pub fn divided(job: &mut Job) {
     job.barrier();
 }
 
-/// A mapping, to be undone.
-struct Mapped(Span);
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
-        assert_eq!(unsafe { libc::munmap(self.0.ptr().cast(), self.0.len()) }, 0);
-    }
-}
-
-const PAGE: usize = 4096;
-
-/// Pages for these contents.
-fn ordinary(contents: &[u8]) -> Mapped {
-    let bytes = contents.len().next_multiple_of(PAGE);
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping.
-    let start = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-    assert_ne!(start, libc::MAP_FAILED);
-    // SAFETY: the memory outlives the operation, and nothing else uses it meanwhile.
-    Mapped(unsafe { Span::new(start.cast(), bytes, 1) })
-}
-
-/// A room of which pages `dark` are secret, as far as it has them; the last of them at least.
-fn room(contents: &[u8], dark: std::ops::Range<usize>) -> Room {
-    let keep = ordinary(contents);
-    let last = keep.0.len() / PAGE - 1;
-    let part = dark.start.min(last) * PAGE..dark.end.min(last + 1) * PAGE;
-    secret_at(keep.0.ptr().wrapping_add(part.start), part.len()).unwrap();
-    let span = keep.0.slice(0..contents.len());
-    // SAFETY: so long, and the process' own.
-    unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), span.ptr(), span.len()) };
-    Room::new(span, keep)
-}
-
-/// Buffers that cannot be read at all, and buffers of which a page in the middle cannot: of all members, and
-/// of one.
+/// A buffer that cannot be read: every reader gets an error, and nobody waits.
 pub fn unread(job: &mut Job) {
+    const LEN: usize = 100_000;
     let pool = cases::pool(job, 64 << 20).unwrap();
     let ranks: Vec<usize> = (0..job.size).collect();
     for divided_min in [1, u32::MAX] {
         let group = member(group_by(job, Some(&pool), &ranks, Ways::CMA));
-        // Less than the longer data: an owner answers more than once.
-        let config = Config { divided_min, fragment: 4096, fragments: 16, ..Config::default() };
-        let team = Team::new(Box::new(group), config);
-        let me = team.me();
-        for len in [5000, 40_000] {
-            for odd in [None, Some(1)] {
-                for dark in [0..usize::MAX, 2..3] {
-                    operate(job, &team, len, |contents| match odd.is_none_or(|odd| odd == me) {
-                        true => room(contents, dark.clone()),
-                        false => Room::heap(contents),
-                    });
-                }
-            }
-        }
+        let team = Team::new(Box::new(group), Config { divided_min, ..Config::default() });
+        let data = secret(LEN).unwrap();
+        let end = drive_to(op::bcast::bcast(turn(&team), 0, &Row(data), 1));
+        let expected = if team.me() == 0 { [Error::Peer; 2] } else { [Error::Fetch(libc::EFAULT), Error::Peer] };
+        assert!(expected.map(Err).contains(&end), "member {} gets {end:?}", team.me());
         job.barrier();
         drop(team);
         job.barrier();

@@ -102,10 +102,15 @@ impl Combine for Xor {
 
 /// Waits in between, so that others get the core.
 pub fn drive<T>(future: impl Future<Output = Result<T>>) -> T {
+    drive_to(future).unwrap()
+}
+
+/// The same of what may fail.
+pub fn drive_to<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     let mut future = pin!(future);
     loop {
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(result) => return result.unwrap(),
+            Poll::Ready(result) => return result,
             Poll::Pending => std::thread::yield_now(),
         }
     }

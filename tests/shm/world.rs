@@ -91,8 +91,8 @@ fn shuffle(list: &mut [usize], rng: &mut Rng) {
 /// A copy from or to another member's private memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Access {
-    /// Of so many bytes from this address.
-    Fetch(u64, usize),
+    /// Of so many bytes.
+    Fetch(usize),
     /// To this address.
     Store(u64),
 }
@@ -140,7 +140,7 @@ unsafe impl Memory for Watched {
     }
 
     unsafe fn fetch(&self, member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
-        (self.before)(Access::Fetch(from, bytes))?;
+        (self.before)(Access::Fetch(bytes))?;
         // SAFETY: by the caller's promise.
         unsafe { self.memory.fetch(member, from, to, bytes) }
     }

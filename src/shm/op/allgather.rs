@@ -6,14 +6,12 @@
 //! exhausted writes no more, but goes on reading.
 
 use super::block::{Block, sum_lengths, transfer};
-use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::short::{self, exchange::Allgather};
 use super::unequal::{Odd, Of, fits};
 use super::{address, announce, announced, fetch, tally};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
-use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation};
 use crate::shm::turn::{Travel, Turn};
 
@@ -59,28 +57,17 @@ pub(super) async fn long(
         true => own.map_or_else(|| address(&turn, &mine), |own| address(&turn, own)),
         false => 0,
     };
-    let lent = Lent {
-        readers: || peers.to().collect(),
-        copy: |_, part, room| match own {
-            Some(own) => copy_part(own, part, room),
-            None => copy_part(&mine, part, room),
-        },
-    };
     let mut odd = Odd::default();
-    let gathered = match rounds(&turn, &facts, peers, own, all, from, &mut odd).await {
-        Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &lent, missing, all).await,
-        gathered => gathered.map(drop),
-    };
+    let gathered = rounds(&turn, &facts, peers, own, all, from, &mut odd).await;
     if from != 0 {
-        return turn.end_with(gathered, peers.to(), &lent).await.and(fits(!odd.cut));
+        return turn.end_with(gathered, peers.to()).await.and(fits(!odd.cut));
     }
     gathered?;
     turn.finish();
     fits(!odd.cut)
 }
 
-/// All rounds. `from`: where others may read the caller's data, or 0. Returns the blocks that could not be
-/// read, and their lengths.
+/// All rounds. `from`: where others may read the caller's data, or 0.
 async fn rounds(
     turn: &Turn<'_>,
     facts: &Facts,
@@ -89,7 +76,7 @@ async fn rounds(
     all: &dyn Blocks,
     from: u64,
     odd: &mut Odd,
-) -> Result<Vec<(Member, usize)>> {
+) -> Result<()> {
     let fragment = turn.fragment();
     let mine = Block::new(all, turn.me());
     let longest = peers.from().map(|m| all.len(m)).max().unwrap_or(0).max(mine.len());
@@ -105,7 +92,7 @@ async fn rounds(
     let rounds = turn.steps(rounds_of(longest))?;
     let my_rounds = if from != 0 { 1 } else { rounds_of(mine.len()) as u32 };
     let ahead = u32::from(turn.depth() > 1);
-    let (mut next, mut missing) = (0, Vec::new());
+    let mut next = 0;
     for round in 0..rounds {
         while next < my_rounds.min(round + 1 + ahead) {
             match own {
@@ -142,9 +129,7 @@ async fn rounds(
                 continue;
             }
             if round == 0 && may_fetch(len) && announced(turn, member) != 0 {
-                if !is_read(fetch(turn, member, announced(turn, member), &block, 0..len))? {
-                    missing.push((member, len));
-                }
+                fetch(turn, member, announced(turn, member), &block, 0..len)?;
                 continue;
             }
             // SAFETY: published; a slot holds so much.
@@ -159,7 +144,7 @@ async fn rounds(
             turn.acknowledge(round + 1);
         }
     }
-    Ok(missing)
+    Ok(())
 }
 
 /// Publishes fragment `step` of the caller's data; `away` is to be announced with the first: where to read

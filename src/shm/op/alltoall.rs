@@ -9,7 +9,6 @@
 pub(super) mod places;
 
 use super::block::{Block, Rooms, Shares, all_lengths, longest, sum_lengths, transfer};
-use super::lent::{Lent, ask_for_blocks, copy_part, is_read};
 use super::peers::{Everybody, Peers};
 use super::short::{self, exchange::Alltoall};
 use super::unequal::fits;
@@ -148,26 +147,19 @@ async fn exchange(
         true => address_in(plan.team, &Block::new(out, m)),
         false => 0,
     };
-    let lent = Lent {
-        readers: || peers.to().filter(|&m| out.len(m) > 0).collect(),
-        copy: |member, part, room| copy_part(&Block::new(out, member), part, room),
-    };
-    let (exchanged, whole) = match rounds(&turn, plan, &facts, peers, (out, into), own_left, away).await {
-        Ok((missing, whole)) if !missing.is_empty() => (ask_for_blocks(&turn, &lent, missing, into).await, whole),
-        Ok((_, whole)) => (Ok(()), whole),
-        Err(error) => (Err(error), true),
-    };
+    let exchanged = rounds(&turn, plan, &facts, peers, (out, into), own_left, away).await;
     let readers = peers.to().filter(|&m| away(m) != 0);
     if readers.clone().next().is_some() {
-        return turn.end_with(exchanged, readers, &lent).await.and(fits(whole));
+        turn.end_with(exchanged.map(drop), readers).await?;
+        return fits(exchanged?);
     }
-    exchanged?;
+    let whole = exchanged?;
     turn.finish();
     fits(whole)
 }
 
-/// All rounds. `away(i)`: where member i may read its block, or 0. Returns the unreadable blocks' lengths,
-/// and whether no block was longer than the place for it.
+/// All rounds. `away(i)`: where member i may read its block, or 0. Returns whether no block was longer than
+/// the place for it.
 async fn rounds(
     turn: &Turn<'_>,
     plan: Plan<'_>,
@@ -176,7 +168,7 @@ async fn rounds(
     (out, into): (&dyn Blocks, &dyn Blocks),
     mut own_left: bool,
     away: impl Fn(Member) -> u64 + Copy,
-) -> Result<(Vec<(Member, usize)>, bool)> {
+) -> Result<bool> {
     let (me, size) = (turn.me(), turn.size());
     let rounds_out = |m| if away(m) != 0 { 1 } else { plan.rounds(out.len(m)) };
     let to_send = turn.steps(peers.to().map(rounds_out).max().unwrap_or(0))?;
@@ -186,7 +178,7 @@ async fn rounds(
     let bypass = turn.nearly_bypass(queued.saturating_mul(size));
     let ahead = u32::from(turn.depth() > 1);
     let mut fetched: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size.div_ceil(64));
-    let (mut next, mut missing, mut whole) = (0, Vec::new(), true);
+    let (mut next, mut whole) = (0, true);
     for round in 0..rounds {
         while next < to_send.min(round + 1 + ahead) {
             send(turn, plan, peers, out, next, away).await?;
@@ -222,9 +214,7 @@ async fn rounds(
             }
             if round == 0 && get(from) != 0 {
                 fetched[member / 64] |= 1 << (member % 64);
-                if !is_read(fetch(turn, member, get(from), &block, 0..len))? {
-                    missing.push((member, len));
-                }
+                fetch(turn, member, get(from), &block, 0..len)?;
                 continue;
             }
             // SAFETY: published, and a share holds so much.
@@ -241,7 +231,7 @@ async fn rounds(
     if own_left {
         transfer(&Block::new(out, me), &Block::new(into, me))?;
     }
-    Ok((missing, whole))
+    Ok(whole)
 }
 
 /// Publishes the part of round `round` of all blocks.

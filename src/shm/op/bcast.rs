@@ -7,7 +7,6 @@
 //! root helps them ([`divided`]).
 
 use super::divided;
-use super::lent::{Lent, copy_part};
 use super::short::{self, rooted::Bcast};
 use super::unequal::{Of, fits, take};
 use super::{address, announce, announced, tally};
@@ -72,9 +71,7 @@ async fn send(turn: Turn<'_>, data: &dyn Stream, zero_copy: usize, divide: bool)
             turn.publish(1);
             let helped = help(&turn, data, middle).await;
             let told = helped.map(|end| divided::tell(&turn, end));
-            let others = turn.others();
-            let lent = Lent { readers: || others.clone().collect(), copy: |_, part, room| copy_part(data, part, room) };
-            return turn.end_together(told, &lent).await;
+            return turn.end_together(told).await;
         }
     }
     turn.note_length(len, Travel::InPieces);

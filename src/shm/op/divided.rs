@@ -15,8 +15,7 @@
 //! process only, such as a device's. Who writes says in the end whom it has served; all others read what is
 //! missing, as they would what is not divided.
 
-use super::lent::get_part;
-use super::{address, get, put};
+use super::{address, fetch, get, put};
 use crate::endpoint::{Error, Result, Stream};
 use crate::shm::memory::Member;
 use crate::shm::turn::Turn;
@@ -69,11 +68,11 @@ pub(super) async fn receive<S: Stream + ?Sized>(
         // It may want to use the slot again that its address was in.
         turn.acknowledge(1);
     }
-    let fetched = get_part(&turn, root, from, data, 0..if lent { middle } else { len }).await;
+    let fetched = fetch(&turn, root, from, data, 0..if lent { middle } else { len });
     if lent {
         turn.outlast(fetched, std::iter::once(root)).await?;
         if !is_served(&turn, root) {
-            get_part(&turn, root, from, data, middle..len).await?;
+            fetch(&turn, root, from, data, middle..len)?;
         }
     } else {
         fetched?;

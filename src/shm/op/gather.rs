@@ -9,7 +9,6 @@
 
 use super::block::{Block, index, sum_lengths, transfer};
 use super::divided::{self, LOAN};
-use super::lent::{Lent, ask_for_blocks, copy_part, get_part, is_read};
 use super::short::rooted::{Collect, Give};
 use super::unequal::{Odd, Of, fits};
 use super::{address, announce, announced, fetch, short, tally};
@@ -17,7 +16,6 @@ use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
-use crate::shm::turn::asking::Nothing;
 use crate::shm::turn::{Travel, Turn};
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
@@ -76,8 +74,7 @@ pub(super) async fn send_long(turn: Turn<'_>, root: Member, own: &dyn Stream, ze
             turn.publish(1);
             let stored = write(&turn, &facts, root, own).await;
             let told = stored.map(|all| divided::tell(&turn, if all { turn.size() } else { 0 }));
-            let lent = Lent { readers: || vec![root], copy: |_, part, room| copy_part(own, part, room) };
-            turn.over_with(told, std::iter::once(root), &lent).await?;
+            turn.over_with(told, std::iter::once(root)).await?;
             turn.finish();
             return Ok(());
         }
@@ -130,10 +127,7 @@ pub(super) async fn receive_long(
     }
     let kept = own.map_or(Ok(()), |own| transfer(own, &Block::new(all, me)));
     let mut odd = Odd::default();
-    let received = match kept.and(receive_all(&turn, &facts, all, to, &mut odd).await) {
-        Ok(missing) if !missing.is_empty() => ask_for_blocks(&turn, &Nothing, missing, all).await,
-        received => received.map(drop),
-    };
+    let received = kept.and(receive_all(&turn, &facts, all, to, &mut odd).await);
     if divided {
         // In any case: they write to the caller's memory.
         turn.outlast(received, turn.others().filter(|&m| to(m) != 0)).await?;
@@ -141,7 +135,7 @@ pub(super) async fn receive_long(
             let (from, block) = (announced(&turn, member), Block::new(all, member));
             if from != 0 && !divided::is_served(&turn, member) {
                 let part = middle(&facts, block.len())..block.len();
-                get_part(&turn, member, from, &block, part).await?;
+                fetch(&turn, member, from, &block, part)?;
             }
         }
     } else {
@@ -151,15 +145,14 @@ pub(super) async fn receive_long(
     fits(!odd.cut)
 }
 
-/// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0. Returns whose
-/// blocks could not be read, and how much of each the caller should have.
+/// Receives all others' blocks. `to(i)`: where member i writes a part of its block, or 0.
 async fn receive_all(
     turn: &Turn<'_>,
     facts: &Facts,
     all: &dyn Blocks,
     to: impl Fn(Member) -> u64,
     odd: &mut Odd,
-) -> Result<Vec<(Member, usize)>> {
+) -> Result<()> {
     let me = turn.me();
     let is_short = |len| facts.way(len).is_short();
     let rounds_of = |len: usize| if is_short(len) { len.min(1) } else { len.div_ceil(turn.piece(len)) };
@@ -167,7 +160,6 @@ async fn receive_all(
     let rounds = counted(turn, most)?;
     let queued = sum_lengths(all, turn.others(), |len| facts.way(len) == Way::Pipeline);
     let bypass = turn.bypasses(1, queued);
-    let mut missing = Vec::new();
     for (round, member) in (0..rounds).flat_map(|round| turn.others().map(move |member| (round, member))) {
         let block = Block::new(all, member);
         let len = block.len();
@@ -192,9 +184,7 @@ async fn receive_all(
         }
         if may_fetch && round == 0 && announced(turn, member) != 0 {
             let part = if to(member) != 0 { middle(facts, len) } else { len };
-            if !is_read(fetch(turn, member, announced(turn, member), &block, 0..part))? {
-                missing.push((member, part));
-            }
+            fetch(turn, member, announced(turn, member), &block, 0..part)?;
             continue;
         }
         if is_short {
@@ -208,5 +198,5 @@ async fn receive_all(
             turn.acknowledge(count(turn, round, index(me, member)));
         }
     }
-    Ok(missing)
+    Ok(())
 }

@@ -24,7 +24,6 @@ pub mod divided;
 mod facts;
 mod fetched;
 pub mod gather;
-mod lent;
 pub mod neighbor;
 pub mod peers;
 mod pipeline;

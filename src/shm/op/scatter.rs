@@ -11,7 +11,6 @@ use super::alltoall::places::LENGTH;
 use super::block::{Block, Rooms, Shares, all_lengths, index, transfer, want_set};
 use super::dealt;
 use super::divided;
-use super::lent::{Lent, copy_part};
 use super::short::rooted::{Deal, Take};
 use super::unequal::fits;
 use super::{address, get, put, short, tally, told};
@@ -154,11 +153,7 @@ async fn send_in_pieces(turn: Turn<'_>, all: &dyn Blocks, own: Option<&dyn Strea
         failed => failed,
     };
     // In any case: they read the caller's memory.
-    let lent = Lent {
-        readers: || turn.others().filter(|&m| all.len(m) > 0).collect(),
-        copy: |member, part, room| copy_part(&Block::new(all, member), part, room),
-    };
-    turn.over_with(helped, turn.others().filter(|&m| away(m) != 0), &lent).await?;
+    turn.over_with(helped, turn.others().filter(|&m| away(m) != 0)).await?;
     turn.finish();
     Ok(())
 }

@@ -111,11 +111,7 @@ pub(super) fn take<'a, S: Stream + ?Sized>(turn: View<'a>, member: Member, data:
                     unsafe { copy::write(view.room(view.me(), loans), nothing.as_ptr(), loans) };
                     view.publish(1);
                 }
-                // What cannot be read where it lies is asked for at the end, by members that agree.
-                match fetch(&turn, member, announced(&turn, member), data, 0..part) {
-                    Err(Error::Fetch(_)) => return Err(Error::Lengths),
-                    fetched => fetched?,
-                }
+                fetch(&turn, member, announced(&turn, member), data, 0..part)?;
             }
             Travel::Otherwise => return Err(Error::Lengths),
         }

@@ -2,10 +2,9 @@
 //! Ends of operations in which members access each other's private memory: whoever lends its memory waits for
 //! the others, whatever goes wrong.
 
-use super::asking::{Lend, Nothing};
 use super::{Turn, View};
 use crate::endpoint::Result;
-use crate::shm::layout::{ASKING, word};
+use crate::shm::layout::word;
 use crate::shm::memory::Member;
 use crate::shm::reach::Reach;
 use crate::sync::shared::Ordering;
@@ -15,26 +14,21 @@ impl Turn<'_> {
     /// caller's own memory.
     pub fn finish_together(self) -> impl Future<Output = Result<()>> {
         let others = self.others();
-        self.finish_with(others, &Nothing)
+        self.finish_with(others)
     }
 
     /// As [`finish_together`](Turn::finish_together), for what may have gone wrong here: then the others are
     /// told so, in order that nobody waits for the caller, and are waited for all the same, since they may
-    /// still read its memory. `lent`: what they read there.
-    pub fn end_together(self, result: Result<()>, lent: &dyn Lend) -> impl Future<Output = Result<()>> {
+    /// still read its memory.
+    pub fn end_together(self, result: Result<()>) -> impl Future<Output = Result<()>> {
         let others = self.others();
-        self.end_with(result, others, lent)
+        self.end_with(result, others)
     }
 
     /// The same where only these others read the caller's memory.
-    pub async fn end_with(
-        self,
-        result: Result<()>,
-        readers: impl Iterator<Item = Member> + Clone,
-        lent: &dyn Lend,
-    ) -> Result<()> {
+    pub async fn end_with(self, result: Result<()>, readers: impl Iterator<Item = Member> + Clone) -> Result<()> {
         if result.is_ok() {
-            return self.finish_with(readers, lent).await;
+            return self.finish_with(readers).await;
         }
         self.team.fail();
         // That others fail, too, is no news.
@@ -42,12 +36,12 @@ impl Turn<'_> {
         result
     }
 
-    async fn finish_with(self, readers: impl Iterator<Item = Member> + Clone, lent: &dyn Lend) -> Result<()> {
+    async fn finish_with(self, readers: impl Iterator<Item = Member> + Clone) -> Result<()> {
         let next = word(self.op.wrapping_add(1), 0);
         // SYNC(read): as in `acknowledge`.
         self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
         if !self.known(next) {
-            self.all_served(lent, readers.clone()).await?;
+            self.all_over(readers.clone()).await?;
             if readers.count() + 1 == self.size() {
                 self.stream.behind.store(next, Ordering::Relaxed);
             }
@@ -74,41 +68,21 @@ impl<'t> View<'t> {
         result
     }
 
-    /// The same of members that may [ask](super::asking) for what is lent to them.
-    async fn all_served(&self, lent: &dyn Lend, members: impl Iterator<Item = Member> + Clone) -> Result<()> {
-        let mut result = Ok(());
-        for member in members.clone() {
-            // Who asks comes at least so far.
-            let reach = self.reader(member, word(self.op, ASKING)).alone();
-            match reach.await {
-                Ok(seen) if !self.is_over(seen) => return self.answer(lent, result, members.collect()).await,
-                seen => result = result.and(seen.map(drop)),
-            }
-        }
-        result
-    }
-
     /// Says that the caller is through with the operation, then waits until these members are so too: they
     /// read or write the caller's own memory. What has gone wrong here is told them first, so that nobody
     /// waits for the caller. What remains is to [`finish`](Turn::finish).
-    pub async fn over_with(
-        &self,
-        result: Result<()>,
-        members: impl Iterator<Item = Member> + Clone,
-        lent: &dyn Lend,
-    ) -> Result<()> {
+    pub async fn over_with(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
         if result.is_err() {
             return self.outlast(result, members).await;
         }
         let next = word(self.op.wrapping_add(1), 0);
         // SYNC(read): as in `acknowledge`.
         self.team.post(&self.control(self.me()).read.word, word(self.op, 0), next);
-        self.all_served(lent, members).await
+        self.all_over(members).await
     }
 
     /// Waits for members like [`over_with`](View::over_with), of a caller that is not through yet: it wants
-    /// to know what they have said [last](View::last_words). They do not wait for it to be, and ask for
-    /// nothing.
+    /// to know what they have said [last](View::last_words). They do not wait for it to be.
     pub async fn outlast(&self, result: Result<()>, members: impl Iterator<Item = Member>) -> Result<()> {
         if result.is_err() {
             self.team.fail();
@@ -120,8 +94,7 @@ impl<'t> View<'t> {
     }
 
     /// What a member says when it is through with an operation: the caller's own may be written until it is,
-    /// if it waits for the readers then; another's be read from then on until the caller is through. Before
-    /// that, of a member that [asks](super::asking), what it wants.
+    /// if it waits for the readers then; another's be read from then on until the caller is through.
     pub fn last_words(&self, member: Member) -> *mut u8 {
         self.control(member).read.payload()
     }

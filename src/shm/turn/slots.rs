@@ -152,11 +152,6 @@ impl<'t> View<'t> {
         true
     }
 
-    /// Whether the set that the caller's slots are in is that of this operation.
-    pub(super) fn has_set(&self) -> bool {
-        !self.shares_cores() || self.stream.chosen.load(Ordering::Relaxed) == self.op
-    }
-
     /// Waits until the caller's room for so many bytes is free.
     #[inline(always)]
     pub async fn room_free(&self, len: usize) -> Result<()> {
