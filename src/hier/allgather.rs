@@ -135,7 +135,9 @@ where
         let pieces = Pieces { blocks: into, cuts: &cuts };
         let segment = Segment { job, lane, longest };
         if let Some(group) = top {
-            let own = own.map(|own| Piece { stream: own, cut: cuts[me].clone() });
+            // Where the program is wrong, less than there is a place for.
+            let cut = |own: &S| cuts[me].start.min(own.len())..cuts[me].end.min(own.len());
+            let own = own.map(|own| Piece { stream: own, cut: cut(own) });
             segment.meet(specs, group, parts.top(), own.as_ref(), &pieces).await?;
         }
         if whole {
