@@ -126,3 +126,12 @@ fn a_deadlock_is_told() {
     }));
     clock.run(vec![work]);
 }
+
+/// A root that writes for each member in turn goes on while the ones before read. (With one slot, in which
+/// it waits for each, it takes four times as long for each of 96.)
+#[test]
+fn a_scatter_among_many_does_not_wait_for_each() {
+    let each = |members| predict(machine(), members, Kind::Scatter, 4096, None).time / u64::from(members);
+    let (few, many) = (each(32), each(96));
+    assert!(many < few * 3, "{many} ps for each of 96, {few} for each of 32");
+}

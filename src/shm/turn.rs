@@ -43,7 +43,7 @@ use std::ops::Deref;
 /// The longest fragment made of several.
 const WIDE: usize = 64 << 10;
 
-/// Of more members a set may be one [wide](Turn::widened) fragment: their queues are short.
+/// Of more members a set may be [one fragment](Turn::widened_for_parts): their queues are short.
 const MANY: usize = 32;
 
 /// One operation on one stream, in which a member takes part. Dropped before it is finished, it fails the
@@ -92,13 +92,25 @@ impl<'t> Turn<'t> {
     }
 
     /// The same operation with fragments of up to 64 KiB, made of several, while four of them are left in a
-    /// set: for operations in which a fragment costs more than one hand-over. Of many members each has a
-    /// small part of a fragment, so that all that there are had better make one: predicted for 96, an
-    /// Alltoall of 1 KiB takes 0.25 of the time, and an Allreduce of 64 KiB 0.66. All members that use slots
-    /// must do so, before the first step.
+    /// set: for operations in which a fragment costs more than one hand-over. All members that use slots must
+    /// do so, before the first step.
     #[inline(always)]
-    pub fn widened(mut self) -> Turn<'t> {
+    pub fn widened(self) -> Turn<'t> {
+        self.widened_to(4)
+    }
+
+    /// The same, for operations in which each member has its own part of every fragment. Of many members that
+    /// is a small one, so that all that there are had better make one fragment: predicted for 96, an Alltoall
+    /// of 1 KiB takes 0.25 of the time, and an Allreduce of 64 KiB 0.66. Not where one writes what others
+    /// read in turns: it would wait for each before it goes on.
+    #[inline(always)]
+    pub fn widened_for_parts(self) -> Turn<'t> {
         let least = if self.size() > MANY && !self.shares_cores() { 1 } else { 4 };
+        self.widened_to(least)
+    }
+
+    #[inline(always)]
+    fn widened_to(mut self, least: u32) -> Turn<'t> {
         while self.fragment() * 2 <= WIDE && self.depth() > least {
             self.view.wide += 1;
         }

@@ -34,7 +34,11 @@ pub(super) async fn long(turn: Turn<'_>, op: &dyn Combine, input: Span, output: 
     if way == Way::SingleCopy {
         return fetched::allreduce(turn.saying(input.len() * op.size()), &op, input, output).await;
     }
-    let turn = if matches!(way, Way::ReduceBcast | Way::Split) { turn.widened() } else { turn };
+    let turn = match way {
+        Way::Split => turn.widened_for_parts(),
+        Way::ReduceBcast => turn.widened(),
+        _ => turn,
+    };
     let pieces = Pieces::new(&turn, op, input.len())?;
     let plan = match way {
         Way::ReduceBcast => through_one(&turn, pieces),

@@ -128,7 +128,7 @@ pub(super) async fn long(
 
 /// With fragments as long as they should be: as few rounds as can be where each costs all members a turn.
 fn wide(turn: Turn<'_>) -> Turn<'_> {
-    if turn.shares_cores() { turn.in_whole_sets() } else { turn.widened() }
+    if turn.shares_cores() { turn.in_whole_sets() } else { turn.widened_for_parts() }
 }
 
 async fn exchange(

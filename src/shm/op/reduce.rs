@@ -32,7 +32,7 @@ pub(super) async fn long(turn: Turn<'_>, root: Member, op: &dyn Combine, input: 
     tally::count(Operation::Reduce, way);
     let turn = match way {
         Way::Relay => turn.narrowed(),
-        Way::Split => turn.widened(),
+        Way::Split => turn.widened_for_parts(),
         _ => turn,
     };
     let pieces = Pieces::new(&turn, op, input.len())?;

@@ -37,7 +37,7 @@ pub(super) async fn long(
     output: Span,
 ) -> Result<()> {
     tally::count(Operation::ReduceScatter, Way::Split);
-    let (turn, size) = (turn.widened(), op.size());
+    let (turn, size) = (turn.widened_for_parts(), op.size());
     assert!(turn.team().fits(size), "an element of {size} bytes does not fit a share of a fragment");
     let each = Shares::new(turn.fragment(), turn.size(), 0, 64).each / size;
     let mut end = 0;
