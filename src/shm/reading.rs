@@ -12,8 +12,7 @@
 //!   that once, and then what a copy costs.
 //! * *Failure*: some memory can be accessed by its own process only, such as a device's: then a read fails,
 //!   and with it the operation. So it is where rights are missing that the owner has given up since, and
-//!   where
-//!   process_vm_readv reads from a process that has died, also when its number is
+//!   where process_vm_readv reads from a process that has died, also when its number is
 //!   [another's](super::peer) by then. Mapped memory of one may be gone in the middle of a copy: SIGBUS.
 //!
 //! So, where the choice is ours, a component that maps comes first, then process_vm_readv, then any other
