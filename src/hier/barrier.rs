@@ -64,7 +64,7 @@ pub async fn synchronise<E: Endpoint>(job: &Job<'_, E>) -> Result<()> {
 async fn arrive_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> bool {
     let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) else { return false };
     let part = async {
-        let Some(turn) = node.open(0, 0).await? else { return Ok(None) };
+        let Some(turn) = job.open(&node, 0, 0).await? else { return Ok(None) };
         match node.tree_of(group.leader, 0) {
             Some(tree) => shm::tree::arrive(turn, tree).await.map(Some),
             None => shm::barrier::arrive(turn, group.leader).await.map(Some),
@@ -77,7 +77,7 @@ async fn arrive_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, gro
 async fn release_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> bool {
     let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) else { return false };
     let part = async {
-        let Some(turn) = node.open(0, 0).await? else { return Ok(None) };
+        let Some(turn) = job.open(&node, 0, 0).await? else { return Ok(None) };
         match node.tree_of(group.leader, 0) {
             Some(tree) => shm::tree::release(turn, tree).await.map(Some),
             None => shm::barrier::release(turn, group.leader).await.map(Some),

@@ -49,7 +49,7 @@ pub(super) async fn down<E: Endpoint>(
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) {
             let node = node.by_way(spec.way()).reading_if(alone);
             let part = async {
-                let Some(turn) = node.open(lane, data.bytes().len()).await? else { return Ok(None) };
+                let Some(turn) = job.open(&node, lane, data.bytes().len()).await? else { return Ok(None) };
                 let zero_copy = node.zero_copy().bcast;
                 // What is reduced has no gaps, where there is shared memory for it.
                 let data = data.bytes();

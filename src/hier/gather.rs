@@ -101,7 +101,7 @@ async fn announce_in_node<E: Endpoint>(job: &Job<'_, E>, group: &Group, own: usi
     let own = Plain { ep: job.ep, span: message.span() };
     let all = announced(job.ep, group.members.len())?;
     let part = async {
-        let Some(turn) = node.open(0, own.len()).await? else { return Ok(None) };
+        let Some(turn) = job.open(&node, 0, own.len()).await? else { return Ok(None) };
         if group.me != group.leader {
             shm::gather::send(turn, group.leader, &own, usize::MAX).await?;
             return Ok(Some(Vec::new()));

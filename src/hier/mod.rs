@@ -38,6 +38,8 @@ use crate::algo::Stage;
 use crate::endpoint::{Endpoint, Result, Tag};
 use crate::select::{Facts, Family, Setting, Spec};
 use crate::shm::node::Node;
+use crate::shm::op::Combine;
+use crate::shm::turn::Turn;
 use crate::topo::{Group, Level};
 
 /// The phases of operations; each has the phase after it too.
@@ -93,15 +95,33 @@ impl<'a, E: Endpoint> Job<'a, E> {
         self.node.filter(|node| group.level == Level::Node && group.members.len() == node.size())
     }
 
-    /// Runs a part of the operation inside the node; none of it, once the operation has failed. Where that
-    /// fails, the others of the node learn it at once, and the caller's messages to other nodes go on, which
-    /// wait for them.
+    /// The next part of the operation inside the node; `None`: on no member. All of them find out together,
+    /// so that comes before an error that the operation has met.
+    async fn open<'n>(&self, node: &Node<'n>, lane: u8, bytes: usize) -> Result<Option<Turn<'n>>> {
+        match node.open(lane, bytes).await? {
+            None => Ok(None),
+            Some(turn) => self.ep.noted().map(|()| Some(turn)),
+        }
+    }
+
+    /// The same, which combines `count` elements.
+    async fn open_reduction<'n>(
+        &self,
+        node: &Node<'n>,
+        lane: u8,
+        count: usize,
+    ) -> Result<Option<(Turn<'n>, &'n dyn Combine)>> {
+        match node.open_reduction(lane, count).await? {
+            None => Ok(None),
+            Some(opened) => self.ep.noted().map(|()| Some(opened)),
+        }
+    }
+
+    /// Runs a part of the operation inside the node, which [opens](Job::open) it. Where that fails, the
+    /// others of the node learn it at once, and the caller's messages to other nodes go on, which wait for
+    /// them.
     async fn within<T>(&self, node: &Node<'_>, part: impl Future<Output = Result<Option<T>>>) -> Within<T> {
-        let result = match self.ep.noted() {
-            Ok(()) => part.await,
-            Err(error) => Err(error),
-        };
-        match result {
+        match part.await {
             Ok(Some(result)) => Within::Done(result),
             Ok(None) => Within::Messages,
             Err(error) => {

@@ -61,7 +61,7 @@ pub(super) async fn up<'a, E: Endpoint>(
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) {
             let node = node.by_way(spec.way());
             let part = async {
-                let opened = node.open_reduction(lane, value.span.len()).await?;
+                let opened = job.open_reduction(&node, lane, value.span.len()).await?;
                 let Some((turn, combine)) = opened else { return Ok(None) };
                 combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
                 // The leader's value is combined where it lies, if it may be.

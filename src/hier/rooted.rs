@@ -212,7 +212,7 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
         };
         let node = node.reading_if(self.alone);
         let part = async {
-            let Some(turn) = node.open(self.lane, bytes).await? else { return Ok(None) };
+            let Some(turn) = self.job.open(&node, self.lane, bytes).await? else { return Ok(None) };
             let (up, down) = (node.zero_copy().gather, node.zero_copy().scatter);
             match role {
                 Role::Root { all, own } => {

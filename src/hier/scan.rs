@@ -135,7 +135,7 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
         if let Some(node) = job.shared(group) {
             let leads = group.me == group.leader;
             let part = async {
-                let opened = node.open_reduction(lane, value.span.len()).await?;
+                let opened = job.open_reduction(&node, lane, value.span.len()).await?;
                 let Some((turn, combine)) = opened else { return Ok(None) };
                 combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
                 let total = if leads { Some(work.take(false)?) } else { None };
@@ -164,7 +164,7 @@ impl<'a, E: Endpoint> Way<'_, 'a, E> {
         let Some(node) = self.job.shared(group) else { return Err(Error::Peer) };
         let part = async {
             // All have opened the same on the way up.
-            let Some((turn, combine)) = node.open_reduction(self.lane, own.span.len()).await? else {
+            let Some((turn, combine)) = self.job.open_reduction(&node, self.lane, own.span.len()).await? else {
                 return Err(Error::Peer);
             };
             combine.needs(own.span.ptr(), own.span.len() * combine.size())?;

@@ -10,6 +10,7 @@ use coll_rust::endpoint::{Endpoint, Error, Rank, Result, Span};
 use coll_rust::hier::Job;
 use coll_rust::hier::allgather::{self, Exchange, allgather};
 use coll_rust::hier::allreduce::{Specs, allreduce};
+use coll_rust::hier::alltoall::alltoall;
 use coll_rust::hier::barrier::barrier;
 use coll_rust::hier::bcast::bcast;
 use coll_rust::hier::gather::{self, gather};
@@ -200,6 +201,80 @@ fn nobody_waits_where_a_rank_has_another_length() {
             assert!(!is_short || ended.iter().any(|end| *end != Some(Ok(()))), "{context}: nobody notices");
             let receives = matches!(kind, 1 | 5) && odd != 0;
             assert!(!(is_short && receives) || ended[odd as usize] == Some(Err(Error::Lengths)), "{context}");
+        }
+    }
+}
+
+/// Gathers at rank 3, or scatters from there, as [`rooted`], where only the root knows the lengths.
+async fn rooted_at_last<'a>(gathers: bool, job: &Job<'a, Half<'a>>) -> Result<()> {
+    let (rank, root) = (job.ep.rank(), 3);
+    let blocks = vec![vec![1_u8; UNITS]; HOSTS.len()];
+    let (all, own) = (SimBlocks::run(&blocks), SimStream::direct(&blocks[0]));
+    let role = match rank == root {
+        true => Role::Root { all: &all, own: Some(&own) },
+        false => Role::Other { own: &own },
+    };
+    let hierarchy = hierarchy(rank);
+    let groups = hierarchy.groups(Some(root));
+    let parts = Parts::rooted(&hierarchy, &groups, rank, root);
+    let job = Job { groups: &groups, ..*job };
+    match gathers {
+        true => gather(&job, &parts, &gather::Tree::auto, None, root, &role).await,
+        false => scatter(&job, &parts, &gather::Tree::auto, None, &role).await,
+    }
+}
+
+/// Alltoall; `equal`: whether all ranks know the lengths.
+async fn exchanged<'a>(equal: bool, job: &Job<'a, Half<'a>>) -> Result<()> {
+    let blocks = vec![vec![1_u8; UNITS]; HOSTS.len()];
+    let (out, into) = (SimBlocks::run(&blocks), SimBlocks::run(&blocks));
+    let parts = Parts::joined(&hierarchy(job.ep.rank()), job.groups, job.ep.rank());
+    alltoall(job, &parts, &gather::Tree::auto, equal.then_some(UNITS), Some(&out), &into).await
+}
+
+/// The rank `bad` has met an error before. `leases`: of shared memory, that its node's processes may have.
+fn run_after_an_error(kind: usize, leases: usize, bad: Rank, config: sim::Config) -> Vec<Option<Result<()>>> {
+    let heap = Heap::new(3, leases, false);
+    let teams: Vec<Team> = (0..3).map(|member| Team::new(heap.member(member), Config::default())).collect();
+    let teams = &teams;
+    let combines = matches!(kind, 2 | 3 | 6);
+    let work = |ep: SimEndpoint| {
+        Restless(Box::pin(async move {
+            let rank = ep.rank();
+            if rank == bad {
+                ep.note(Error::Peer);
+            }
+            let (half, groups, affine) = (Half { ep: &ep, first: 0 }, groups(rank), Affine { size: 2 });
+            let combine = combines.then_some(&affine as &dyn Combine);
+            let node = teams.get(rank as usize).map(|team| Node::new(team, 0, Thresholds::all(usize::MAX), combine));
+            let job = Job { segment: 1 << 20, window: 3, ..part(&half, &groups, node, true) };
+            match kind {
+                8 => exchanged(true, &job).await,
+                9 => rooted_at_last(true, &job).await,
+                10 => rooted_at_last(false, &job).await,
+                11 => exchanged(false, &job).await,
+                _ => perform(kind, &job, UNITS).await,
+            }
+        }))
+    };
+    let unit = if combines { UnitType::plain(2) } else { UnitType::BYTE };
+    let config = sim::Config { max_steps: 50_000, ..config };
+    World::new(4).unit(unit).judge(kind as u64, config, work).unwrap_or_else(|failed| panic!("{failed}"))
+}
+
+/// With shared memory and without: where some process had none, all of its node know before the error.
+#[test]
+fn nobody_waits_for_a_rank_that_met_an_error() {
+    for leases in [0, usize::MAX] {
+        for kind in 0..11 {
+            for bad in 0..4 {
+                for config in [sim::Config::eager(), sim::Config::rendezvous()] {
+                    let ends = run_after_an_error(kind, leases, bad, config);
+                    let context = format!("operation {kind}, {leases} leases, rank {bad}, {config:?}: {ends:?}");
+                    assert!(ends.iter().all(Option::is_some), "{context}");
+                    assert_eq!(ends[bad as usize], Some(Err(Error::Peer)), "{context}");
+                }
+            }
         }
     }
 }

@@ -60,6 +60,11 @@ impl Stream {
         self.id / LANES == BLOCKING
     }
 
+    /// Whether some member is known to have had no memory for it.
+    pub fn is_refused(&self, queue: bool) -> bool {
+        matches!(self.controls.get(), Some(None)) || (queue && matches!(self.queues.get(), Some(None)))
+    }
+
     pub(super) fn new(first_op: u32, id: usize) -> Stream {
         Stream {
             next: AtomicU32::new(first_op),

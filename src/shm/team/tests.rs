@@ -4,6 +4,8 @@ use crate::shm::heap::Heap;
 use crate::shm::op::block::Rooms;
 use crate::shm::op::is_within;
 use crate::shm::thresholds::Thresholds;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 #[test]
 fn where_memory_cannot_be_read_nothing_is_to_be_read() {
@@ -57,4 +59,19 @@ fn lies_still_only_what_is_short(of: (usize, u32, usize, bool), size: usize, lim
     assert!(team.lies_still(LINE) && team.share_lies_still(team.short_shares()[0]));
     let most = (config.still as usize).min(limit - limit.min(1)).min(reduced - reduced.min(1)).max(LINE);
     assert!(team.lies_still(most), "{of:?}: {most} bytes do, too");
+}
+
+#[test]
+fn what_was_refused_stays_so_after_a_failure() {
+    let heap = Heap::new(2, 0, false);
+    let teams = [0, 1].map(|member| Team::new(heap.member(member), Config::default()));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut open = |team: &Team| match pin!(team.open(0, 1, false)).poll(&mut context) {
+        Poll::Pending => "waits",
+        Poll::Ready(Ok(None)) => "refused",
+        Poll::Ready(_) => "other",
+    };
+    assert_eq!([0, 1, 0].map(|member| open(&teams[member])), ["waits", "refused", "refused"]);
+    teams.iter().for_each(Team::fail);
+    assert_eq!(teams.each_ref().map(open), ["refused"; 2], "the others take another way");
 }

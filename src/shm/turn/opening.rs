@@ -38,12 +38,15 @@ impl Team {
     }
 
     /// As [`turn`](Team::turn), after an agreement where the stream is used for the first time: `None` when
-    /// some member had no memory for it; then all members get `None`, now and later. After a failed operation
-    /// of the caller all others fail.
+    /// some member had no memory for it; then all members get `None`, now and later, whatever else fails: the
+    /// others take another way. After a failed operation of the caller all others fail.
     pub async fn open(&self, slot: usize, lane: usize, queue: bool) -> Result<Option<Turn<'_>>> {
         assert!(slot < SLOTS && lane < LANES, "stream {slot}.{lane}");
         let id = slot * LANES + lane;
         let stream = self.stream(id);
+        if stream.is_refused(queue) {
+            return Ok(None);
+        }
         if self.failed.load(Ordering::Relaxed) {
             return Err(Error::Peer);
         }
@@ -64,7 +67,7 @@ impl Team {
         }
         let turn = self.turn(slot, lane, queue);
         // Another operation may have failed while this one waited.
-        if turn.is_none() && self.failed.load(Ordering::Relaxed) { Err(Error::Peer) } else { Ok(turn) }
+        if turn.is_none() && !stream.is_refused(queue) { Err(Error::Peer) } else { Ok(turn) }
     }
 
     /// Leases and publishes the caller's part of a stream, and waits for all others' word: their addresses,
