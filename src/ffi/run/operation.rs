@@ -84,13 +84,15 @@ async fn by_messages(
     let node = part.as_ref().map(Part::node);
     decisions::whole(comm, call, node.as_ref());
     let result = run_over(&ep, comm, call, node, synchronise).await;
+    // Receives that are cancelled note errors, too.
+    let noted = ep.noted();
     if result.is_err() {
         if let Some(part) = &part {
             part.fail();
         }
         ep.settle().await;
     }
-    ep.noted().and(result)
+    noted.and(result)
 }
 
 async fn run_over(
