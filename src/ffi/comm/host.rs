@@ -234,15 +234,16 @@ impl Endpoint for HostEndpoint {
     }
 
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
-        // No element of another type than a byte is at hand to be sent in place of none.
-        let data = match self.state().noted {
+        // Of each of several messages, as the receiver waits for all of them. No element of another type than
+        // a byte is at hand to be sent in place of none.
+        let sent = |data: Span| match self.state().noted {
             Some(_) if data.is_empty() && !self.dtype.handle.is_null() => data,
             Some(_) => instead_of(data),
             None => data,
         };
         match self.way(to) {
-            Way::Messages => self.post(data, |data| self.send_one(to, tag, data)),
-            Way::Gateway => self.post(data, |data| self.send_out(to, tag, data)),
+            Way::Messages => self.post(data, |data| self.send_one(to, tag, sent(data))),
+            Way::Gateway => self.post(data, |data| self.send_out(to, tag, sent(data))),
             Way::None => self.refused(to),
         }
     }
