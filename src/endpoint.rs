@@ -188,6 +188,11 @@ pub trait Endpoint: Sync {
 
     /// Posts a send of all units of `data`, which stay unchanged until the post is done.
     fn send(&self, to: Rank, tag: Tag, data: Span) -> Self::Post<'_>;
+    /// The same, of numbers that stay true after an error ([`note`](Endpoint::note)): how long other messages
+    /// are, or would be. Who awaits those goes by them.
+    fn tell(&self, to: Rank, tag: Tag, data: Span) -> Self::Post<'_> {
+        self.send(to, tag, data)
+    }
     /// Posts a receive into all units of `data`, which are not touched until the post is done. The message
     /// has exactly that many units.
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> Self::Post<'_>;

@@ -94,6 +94,12 @@ impl<'a, E: Endpoint> Stage<'a, E> {
         self.ep.send(self.members[to], Tag { level, ..self.tag }, data)
     }
 
+    /// [Tells](Endpoint::tell) a member numbers.
+    pub fn tell(&self, to: Member, numbers: Span) -> E::Post<'a> {
+        let level = self.levels.get(to).copied().unwrap_or(self.tag.level);
+        self.ep.tell(self.members[to], Tag { level, ..self.tag }, numbers)
+    }
+
     /// Posts a receive from a member.
     pub fn recv(&self, from: Member, data: Span) -> E::Post<'a> {
         self.ep.recv(self.members[from], self.tag, data)

@@ -32,7 +32,6 @@ use crate::endpoint::{Blocks, Endpoint, Rank, Result, Stream, TempBuffer};
 use crate::pattern::lengths::Lengths;
 use crate::shm::op as shm;
 use crate::topo::Group;
-use smallvec::smallvec;
 
 /// Gathers everybody's block at `root`. `job.groups` and `parts` are those of the root; `equal`: the length
 /// of all blocks, where they have the same one, which all know then. Segments (`job.segment`, in bytes) only
@@ -69,7 +68,7 @@ async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, own: usize, root
         if group.me != group.leader {
             if group.members[group.leader] != root {
                 let message = numbers(job.ep, lens.iter().copied())?;
-                stage.send(group.leader, message.span()).await?;
+                stage.tell(group.leader, message.span()).await?;
             }
             break;
         }
@@ -83,9 +82,7 @@ async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, own: usize, root
         for (message, places, post) in open {
             result = result.and(join([post]).await);
             if result.is_ok() {
-                // As in `algo::gather::knomial`.
-                let told = message.get().unwrap_or_else(|_| smallvec![0; places.len()]);
-                places.iter().zip(told).for_each(|(&place, len)| lens[place] = len);
+                places.iter().zip(message.told()).for_each(|(&place, len)| lens[place] = len);
             }
         }
         result?;
@@ -98,23 +95,25 @@ async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, own: usize, root
 async fn announce_in_node<E: Endpoint>(job: &Job<'_, E>, group: &Group, own: usize) -> Result<Option<Vec<usize>>> {
     let Some(node) = job.shared(group) else { return Ok(None) };
     let message = numbers(job.ep, [own])?;
-    let own = Plain { ep: job.ep, span: message.span() };
+    let mine = Plain { ep: job.ep, span: message.span() };
     let all = announced(job.ep, group.members.len())?;
     let part = async {
-        let Some(turn) = job.open(&node, 0, own.len()).await? else { return Ok(None) };
+        // Also after an error, as lengths are told all the same.
+        let Some(turn) = node.open(0, mine.len()).await? else { return Ok(None) };
         if group.me != group.leader {
-            shm::gather::send(turn, group.leader, &own, usize::MAX).await?;
+            shm::gather::send(turn, group.leader, &mine, usize::MAX).await?;
             return Ok(Some(Vec::new()));
         }
-        let lengths = Lengths::equal(own.len(), group.members.len());
+        let lengths = Lengths::equal(mine.len(), group.members.len());
         let blocks = Packed { ep: job.ep, span: all.span(), lengths: &lengths };
-        shm::gather::receive(turn, Some(&own), &blocks, usize::MAX).await?;
-        Ok(Some(all.get()?.into_vec()))
+        shm::gather::receive(turn, Some(&mine), &blocks, usize::MAX).await?;
+        Ok(Some(all.told().into_vec()))
     };
     match job.within(&node, part).await {
         Within::Done(lengths) => Ok(Some(lengths)),
         Within::Messages => Ok(None),
-        // Whose lengths are not known have none.
-        Within::Failed => Ok(Some(Vec::new())),
+        Within::Failed if group.me != group.leader => Ok(Some(Vec::new())),
+        // The root knows: it waits for a message if any has data.
+        Within::Failed => Ok(Some((0..group.members.len()).map(|m| if m == group.me { own } else { 1 }).collect())),
     }
 }

@@ -24,7 +24,6 @@ use super::{Job, phase};
 use crate::algo::data::{Role, announced, numbers};
 use crate::algo::{Posts, join};
 use crate::endpoint::{Blocks, Endpoint, Result, Stream, TempBuffer};
-use smallvec::SmallVec;
 
 /// Scatters the root's blocks. `job.groups` and `parts` are those of the root; `equal`: the length of all
 /// blocks, where they have the same one, which all know then. Segments (`job.segment`, in bytes) only with
@@ -54,8 +53,7 @@ async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, lens: Vec<usize>
     if let Some(group) = last.first().filter(|_| !below.is_empty()) {
         let message = announced(job.ep, parts.own().len())?;
         job.stage(group, 0, phase::DOWN).second().recv(group.leader, message.span()).await?;
-        // As in `algo::scatter::knomial`.
-        lens = message.get().map_or_else(|_| vec![1; parts.own().len()], SmallVec::into_vec);
+        lens = message.told().into_vec();
     }
     let mut messages = Vec::new();
     let mut posts: Posts<'_, E> = Posts::<E>::new();
@@ -64,7 +62,7 @@ async fn announce<E: Endpoint>(job: &Job<'_, E>, parts: &Parts, lens: Vec<usize>
         for (member, places) in parts.places(i, &whole).into_iter().enumerate() {
             if member != group.me && places.len() > 1 {
                 let message = numbers(job.ep, places.iter().map(|&place| lens[place]))?;
-                posts.push(stage.send(member, message.span()));
+                posts.push(stage.tell(member, message.span()));
                 messages.push(message);
             }
         }

@@ -99,6 +99,10 @@ impl Endpoint for SimEndpoint {
         self.post(Side::Send, to, tag, data)
     }
 
+    fn tell(&self, to: Rank, tag: Tag, data: Span) -> SimPost<'_> {
+        self.post(Side::Send, to, tag, data)
+    }
+
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> SimPost<'_> {
         self.post(Side::Recv, from, tag, data)
     }

@@ -205,11 +205,11 @@ fn nobody_waits_where_a_rank_has_another_length() {
     }
 }
 
-/// Gathers at rank 3, or scatters from there, as [`rooted`], where only the root knows the lengths.
-async fn rooted_at_last<'a>(gathers: bool, job: &Job<'a, Half<'a>>) -> Result<()> {
+/// Gathers at rank 3, or scatters from there, blocks of these lengths, which only the root knows.
+async fn rooted_at_last<'a>(gathers: bool, job: &Job<'a, Half<'a>>, lens: [usize; 4]) -> Result<()> {
     let (rank, root) = (job.ep.rank(), 3);
-    let blocks = vec![vec![1_u8; UNITS]; HOSTS.len()];
-    let (all, own) = (SimBlocks::run(&blocks), SimStream::direct(&blocks[0]));
+    let blocks = lens.map(|len| vec![1_u8; len]);
+    let (all, own) = (SimBlocks::run(&blocks), SimStream::direct(&blocks[rank as usize]));
     let role = match rank == root {
         true => Role::Root { all: &all, own: Some(&own) },
         false => Role::Other { own: &own },
@@ -250,8 +250,9 @@ fn run_after_an_error(kind: usize, leases: usize, bad: Rank, config: sim::Config
             let job = Job { segment: 1 << 20, window: 3, ..part(&half, &groups, node, true) };
             match kind {
                 8 => exchanged(true, &job).await,
-                9 => rooted_at_last(true, &job).await,
-                10 => rooted_at_last(false, &job).await,
+                9 | 10 => rooted_at_last(kind == 9, &job, [UNITS; 4]).await,
+                // The leader of the others has none.
+                12 | 13 => rooted_at_last(kind == 12, &job, [0, UNITS, 0, 8]).await,
                 11 => exchanged(false, &job).await,
                 _ => perform(kind, &job, UNITS).await,
             }
@@ -266,7 +267,7 @@ fn run_after_an_error(kind: usize, leases: usize, bad: Rank, config: sim::Config
 #[test]
 fn nobody_waits_for_a_rank_that_met_an_error() {
     for leases in [0, usize::MAX] {
-        for kind in 0..11 {
+        for kind in (0..11).chain([12, 13]) {
             for bad in 0..4 {
                 for config in [sim::Config::eager(), sim::Config::rendezvous()] {
                     let ends = run_after_an_error(kind, leases, bad, config);

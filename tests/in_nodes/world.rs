@@ -132,6 +132,10 @@ impl Endpoint for Half<'_> {
         self.ep.send(to, self.tag(tag), data)
     }
 
+    fn tell(&self, to: Rank, tag: Tag, data: Span) -> SimPost<'_> {
+        self.ep.tell(to, self.tag(tag), data)
+    }
+
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> SimPost<'_> {
         self.ep.recv(from, self.tag(tag), data)
     }

@@ -9,7 +9,7 @@ use coll_rust::algo::data::Role;
 use coll_rust::algo::reduce::{Value, Work};
 use coll_rust::algo::scan::Scan;
 use coll_rust::algo::{Stage, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scan, scatter};
-use coll_rust::endpoint::{Endpoint, Rank, Result, Tag};
+use coll_rust::endpoint::{Endpoint, Error, Rank, Result, Tag};
 use coll_rust::pattern::lengths::Lengths;
 use coll_rust::sim::{Config, SimBlocks, SimEndpoint, SimStream, UnitBuffer, UnitType, World};
 
@@ -312,4 +312,48 @@ fn nobody_waits_in_prefix_reductions() {
             });
         }
     });
+}
+
+/// Gather or Scatter from rank 0, where rank `bad` has met an error before. `radix`: 0 for the linear ones;
+/// `told`: whether only the root knows the lengths.
+fn after_an_error(gathers: bool, lens: &[usize], bad: usize, (radix, told): (u32, bool), config: Config) {
+    let size = lens.len();
+    let blocks: Vec<Vec<u8>> = lens.iter().map(|&len| vec![1; len]).collect();
+    let streams: Vec<_> = blocks.iter().map(|block| SimStream::direct(block)).collect();
+    let (all, ranks) = (SimBlocks::run(&blocks), (0..size as Rank).collect::<Vec<_>>());
+    let each = Lengths::each(lens.iter().copied());
+    let (streams, all, ranks, each) = (&streams, &all, &ranks, &each);
+    let ends = World::new(size as u32).judge(1, config, |ep| async move {
+        let stage = Stage::new(&ep, ranks, ep.rank() as usize, Tag { lane: 0, phase: 0, level: 0 });
+        if stage.me() == bad {
+            ep.note(Error::Peer);
+        }
+        let own = &streams[stage.me()];
+        let role = if stage.me() == 0 { Role::Root { all, own: Some(own) } } else { Role::Other { own } };
+        let lengths = (!told).then_some(each);
+        match (gathers, radix) {
+            (true, 0) => gather::linear::linear(&stage, 0, role, 16).await,
+            (false, 0) => scatter::linear::linear(&stage, 0, role, 16).await,
+            (true, _) => gather::knomial::knomial(&stage, 0, role, lengths, radix).await,
+            (false, _) => scatter::knomial::knomial(&stage, 0, role, lengths, radix).await,
+        }
+    });
+    let ends = ends.unwrap_or_else(|failed| panic!("{failed}"));
+    let waits = ends.iter().any(Option::is_none);
+    assert!(!waits, "gathers: {gathers}, {lens:?}, rank {bad}, radix {radix}, told: {told}, {config:?}: {ends:?}");
+}
+
+#[test]
+fn nobody_waits_for_a_rank_that_met_an_error() {
+    let is_empty: [fn(usize, usize) -> bool; 5] =
+        [|_, _| false, |m, _| m > 0, |m, size| m >= size / 2, |m, _| m % 2 == 0, |m, _| m % 3 != 2];
+    for (size, is_empty) in [4, 5, 8, 13].into_iter().flat_map(|size| is_empty.map(|is_empty| (size, is_empty))) {
+        let lens: Vec<usize> = (0..size).map(|m| if is_empty(m, size) { 0 } else { 40 }).collect();
+        for (bad, gathers) in (0..size).flat_map(|bad| [(bad, true), (bad, false)]) {
+            for how in [(0, false), (2, false), (2, true), (4, true)] {
+                after_an_error(gathers, &lens, bad, how, Config::eager());
+                after_an_error(gathers, &lens, bad, how, Config::rendezvous());
+            }
+        }
+    }
 }

@@ -35,11 +35,15 @@ impl<E: Endpoint> Announced<'_, E> {
 
     /// The numbers, once they are there; an error, if they may be others.
     pub fn get(&self) -> Result<SmallVec<[usize; 8]>> {
-        self.ep.noted()?;
+        self.ep.noted().map(|()| self.told())
+    }
+
+    /// The numbers that another rank has [told](Endpoint::tell), once they are there.
+    pub fn told(&self) -> SmallVec<[usize; 8]> {
         let span = self.temp.span();
         let mut bytes: SmallVec<[u8; 64]> = SmallVec::from_elem(0, span.len());
         self.ep.read(span, &mut bytes);
         let number = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])) as usize;
-        Ok(bytes.chunks_exact(WIDTH).map(number).collect())
+        bytes.chunks_exact(WIDTH).map(number).collect()
     }
 }

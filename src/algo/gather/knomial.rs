@@ -88,7 +88,7 @@ async fn pass<E: Endpoint, S: Stream>(
     let parent = absolute(relative_parent, root, size);
     if lengths.is_none() && relative_parent != 0 {
         let message = numbers(ep, [total])?;
-        stage.send(parent, message.span()).await?;
+        stage.tell(parent, message.span()).await?;
     }
     if total == own.len() {
         let (span, temp) = place(ep, own)?;
@@ -121,8 +121,7 @@ async fn told<E: Endpoint>(stage: &Stage<'_, E>, root: Member, children: &[usize
     let mut totals = SmallVec::new();
     for (message, post) in messages {
         post.await?;
-        // Who cannot tell sends an empty message then, for which nobody need wait.
-        totals.push(message.get().map_or(0, |told| told.iter().sum()));
+        totals.push(message.told().iter().sum());
     }
     Ok(totals)
 }

@@ -18,7 +18,7 @@ use crate::endpoint::{Blocks, Endpoint, Result, Stream, TempBuffer};
 use crate::pattern::knomial::Knomial;
 use crate::pattern::lengths::Lengths;
 use crate::pattern::{Member, absolute, relative};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// Scatters the blocks of `root` along the tree of the given radix. `lengths`: those of all blocks, where all
 /// members know them; all or no members give them.
@@ -53,7 +53,7 @@ async fn hand_out<E: Endpoint, S: Stream, B: Blocks>(
         if tell && count > 1 {
             let below = Members::Circle { first: absolute(child + 1, root, size), count: count - 1, size };
             let message = numbers(ep, below.iter().map(|m| all.len(m)))?;
-            posts.push(stage.send(first, message.span()));
+            posts.push(stage.tell(first, message.span()));
             temps.push(message);
         }
         let stream = Several { ep, blocks: all, members: Members::Circle { first, count, size } };
@@ -93,9 +93,7 @@ async fn pass<E: Endpoint, S: Stream>(
         None => {
             let message = announced(ep, end - me - 1)?;
             stage.recv(parent, message.span()).await?;
-            // Who waits for a message gets one where nothing is known, which is empty.
-            let below = message.get().unwrap_or_else(|_| smallvec![1; end - me - 1]);
-            Lengths::each(std::iter::once(own.len()).chain(below))
+            Lengths::each(std::iter::once(own.len()).chain(message.told()))
         }
     };
     let temp = ep.temp(subtree.total())?;
@@ -106,7 +104,7 @@ async fn pass<E: Endpoint, S: Stream>(
         let (to, last) = (absolute(child, root, size), tree.subtree_end(child));
         if lengths.is_none() && last - child > 1 {
             let message = numbers(ep, (child + 1..last).map(|m| subtree.len(m - me)))?;
-            posts.push(stage.send(to, message.span()));
+            posts.push(stage.tell(to, message.span()));
             told.push(message);
         }
         posts.extend(stage.send_some(to, temp.span().slice(subtree.span(child - me..last - me))));

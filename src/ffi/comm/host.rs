@@ -248,6 +248,13 @@ impl Endpoint for HostEndpoint {
         }
     }
 
+    fn tell(&self, to: Rank, tag: Tag, data: Span) -> Post<'_> {
+        let noted = self.state().noted.take();
+        let post = self.send(to, tag, data);
+        self.state().noted = noted;
+        post
+    }
+
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> Post<'_> {
         match self.way(from) {
             Way::Messages => self.post(data, |data| self.recv_one(from, tag, data)),
