@@ -35,6 +35,8 @@ pub struct Stage<'a, E> {
     tag: Tag,
     /// The level of the messages to each member; empty: that of the tag.
     levels: &'a [u8],
+    /// Whether what is sent is [told](Endpoint::tell).
+    tells: bool,
 }
 
 impl<E> Clone for Stage<'_, E> {
@@ -55,7 +57,7 @@ impl<'a, E: Endpoint> Stage<'a, E> {
     /// The stage of the group `members`, in which the caller is number `me`. The algorithm may use `tag` and
     /// the phase after it.
     pub fn new(ep: &'a E, members: &'a [Rank], me: Member, tag: Tag) -> Stage<'a, E> {
-        Stage { ep, members, me, tag, levels: &[] }
+        Stage { ep, members, me, tag, levels: &[], tells: false }
     }
 
     /// The same stage, where the messages to each member are counted at a level of their own.
@@ -91,13 +93,18 @@ impl<'a, E: Endpoint> Stage<'a, E> {
     /// Posts a send to a member.
     pub fn send(&self, to: Member, data: Span) -> E::Post<'a> {
         let level = self.levels.get(to).copied().unwrap_or(self.tag.level);
-        self.ep.send(self.members[to], Tag { level, ..self.tag }, data)
+        let (to, tag) = (self.members[to], Tag { level, ..self.tag });
+        if self.tells { self.ep.tell(to, tag, data) } else { self.ep.send(to, tag, data) }
     }
 
     /// [Tells](Endpoint::tell) a member numbers.
     pub fn tell(&self, to: Member, numbers: Span) -> E::Post<'a> {
-        let level = self.levels.get(to).copied().unwrap_or(self.tag.level);
-        self.ep.tell(self.members[to], Tag { level, ..self.tag }, numbers)
+        self.telling(true).send(to, numbers)
+    }
+
+    /// The same stage; whether what is sent is [told](Endpoint::tell).
+    pub fn telling(self, tells: bool) -> Stage<'a, E> {
+        Stage { tells, ..self }
     }
 
     /// Posts a receive from a member.

@@ -179,11 +179,11 @@ impl<'j, 'a, E: Endpoint, F: Choose> Ways<'j, 'a, E, F> {
         }
         let lengths = Lengths::equal(record, own.len());
         let len = |_| record;
-        let up = Ways { ..*self }.up(Some(&len));
+        let up = Walk { tells: true, ..Ways { ..*self }.up(Some(&len)) };
         let packed = Packed { ep, span: all.span(), lengths: &lengths };
         up.lead(self.inner, &packed, Some(&mine), |group| self.parts.places(group, &up.range)).await?;
         up.follow(self.last, &Plain { ep, span: all.span() }).await?;
-        Ok(Table { equal: 0, rows: all.get()?.into_vec(), size })
+        Ok(Table { equal: 0, rows: all.told().into_vec(), size })
     }
 }
 

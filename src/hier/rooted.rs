@@ -11,13 +11,14 @@ use super::inside::Bytes;
 use super::lanes::{lanes, segments};
 use super::parts::{Parts, led};
 use super::{Job, Within, phase};
-use crate::algo::data::{Grouped, Packed, Plain, Role};
+use crate::algo::data::{Block, Grouped, Packed, Plain, Role, numbers, transfer, write};
 use crate::algo::{gather, scatter};
 use crate::endpoint::{Blocks, Endpoint, Result, Span, Stream, TempBuffer};
 use crate::pattern::lengths::Lengths;
 use crate::select::Facts;
 use crate::shm::op as shm;
 use crate::topo::{Group, Level};
+use std::iter::repeat_n;
 use std::ops::Range;
 
 /// Messages that a leader has under way at a time.
@@ -82,7 +83,7 @@ pub(super) async fn rooted<E: Endpoint, S: Stream, B: Blocks>(
     let run = equal.map_or(size, |len| job.segment / len.max(1)).clamp(1, size.max(1));
     let alone = segments(size, run) == 1;
     lanes(size, run, job.window, |lane, range| async move {
-        let walk = Walk { job, parts, choose, way, lane, range, known, alone };
+        let walk = Walk { job, parts, choose, way, lane, range, known, alone, tells: false };
         let own = match role {
             Role::Root { all, own } => {
                 return walk
@@ -129,6 +130,8 @@ pub(super) struct Walk<'j, 'a, E> {
     /// Whether nothing else of the operation is under way meanwhile: where one of several lanes fails, the
     /// others end, and nobody waits for those who read the caller's memory.
     pub alone: bool,
+    /// Whether the blocks are numbers that are [told](Endpoint::tell), which goes on after an error.
+    pub tells: bool,
 }
 
 impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
@@ -140,7 +143,7 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
         way: Way,
         known: Option<&'j Known<'j>>,
     ) -> Walk<'j, 'a, E> {
-        Walk { job, parts, choose, way, lane: 0, range: 0..job.ep.size() as usize, known, alone: true }
+        Walk { job, parts, choose, way, lane: 0, range: 0..job.ep.size() as usize, known, alone: true, tells: false }
     }
 
     /// Collects, or hands out, along `groups`, which the caller leads, what `members` says: the blocks of
@@ -173,11 +176,11 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
 
     /// In group number `i` of the caller's.
     async fn run(&self, i: usize, group: &'a Group, role: Led<'_, '_>) -> Result<()> {
-        if self.run_in_node(i, group, &role).await {
+        if self.run_in_node(i, group, &role).await? {
             return Ok(());
         }
         let phase = if self.way == Way::Up { phase::UP } else { phase::DOWN };
-        let (stage, leader) = (self.job.stage(group, self.lane, phase), group.leader);
+        let (stage, leader) = (self.job.stage(group, self.lane, phase).telling(self.tells), group.leader);
         match ((self.choose)(&self.job.facts(group, 1)), self.way) {
             (Tree::Linear, Way::Up) => gather::linear::linear(&stage, leader, role, POSTS).await,
             (Tree::Linear, Way::Down) => scatter::linear::linear(&stage, leader, role, POSTS).await,
@@ -193,8 +196,8 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
     }
 
     /// The same through shared memory; false: the group has none.
-    async fn run_in_node(&self, i: usize, group: &Group, role: &Led<'_, '_>) -> bool {
-        let Some(node) = self.job.shared(group) else { return false };
+    async fn run_in_node(&self, i: usize, group: &Group, role: &Led<'_, '_>) -> Result<bool> {
+        let Some(node) = self.job.shared(group) else { return Ok(false) };
         let (unit, leader, way) = (node.unit(), group.leader, self.way);
         // Where not all know the lengths, only the leader and the member do.
         let longest = self.known.map_or(usize::MAX, |len| {
@@ -202,7 +205,7 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
             (0..totals.count()).map(|member| totals.len(member) * unit).max().unwrap_or(0)
         });
         if longest == 0 {
-            return true;
+            return Ok(true);
         }
         let bytes = match way {
             Way::Up => longest,
@@ -212,7 +215,11 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
         };
         let node = node.reading_if(self.alone);
         let part = async {
-            let Some(turn) = self.job.open(&node, self.lane, bytes).await? else { return Ok(None) };
+            let opened = match self.tells {
+                true => node.open(self.lane, bytes).await?,
+                false => self.job.open(&node, self.lane, bytes).await?,
+            };
+            let Some(turn) = opened else { return Ok(None) };
             let (up, down) = (node.zero_copy().gather, node.zero_copy().scatter);
             match role {
                 Role::Root { all, own } => {
@@ -232,7 +239,28 @@ impl<'j, 'a, E: Endpoint> Walk<'j, 'a, E> {
             }
             Ok(Some(()))
         };
-        !matches!(self.job.within(&node, part).await, Within::Messages)
+        match (self.job.within(&node, part).await, role) {
+            (Within::Messages, _) => return Ok(false),
+            (Within::Failed, Role::Root { all, own }) if self.tells => self.unknown(group, all, own.copied())?,
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Assumes numbers that nobody could tell, none of which is 0: for each of those there may be a message.
+    #[cold]
+    fn unknown(&self, group: &Group, all: &dyn Blocks, own: Option<&dyn Stream>) -> Result<()> {
+        let ep = self.job.ep;
+        for member in 0..group.members.len() {
+            let block = Block { blocks: &all, member };
+            if member != group.me {
+                let ones = numbers(ep, repeat_n(1, block.len() / size_of::<u64>()))?;
+                write(ep, &block, 0, ones.span())?;
+            } else if let Some(own) = own {
+                transfer(ep, &own, &block)?;
+            }
+        }
+        Ok(())
     }
 
     /// The lengths of what the members of a group stand for.

@@ -224,9 +224,11 @@ async fn rooted_at_last<'a>(gathers: bool, job: &Job<'a, Half<'a>>, lens: [usize
     }
 }
 
-/// Alltoall; `equal`: whether all ranks know the lengths.
-async fn exchanged<'a>(equal: bool, job: &Job<'a, Half<'a>>) -> Result<()> {
-    let blocks = vec![vec![1_u8; UNITS]; HOSTS.len()];
+/// Alltoall, or, where not all ranks know the lengths, Alltoallv, in which ranks so far `apart` have no data.
+async fn exchanged<'a>(equal: bool, apart: usize, job: &Job<'a, Half<'a>>) -> Result<()> {
+    let rank = job.ep.rank() as usize;
+    let len = |other: usize| if other.abs_diff(rank) == apart { 0 } else { UNITS };
+    let blocks: Vec<_> = (0..HOSTS.len()).map(|other| vec![1_u8; len(other)]).collect();
     let (out, into) = (SimBlocks::run(&blocks), SimBlocks::run(&blocks));
     let parts = Parts::joined(&hierarchy(job.ep.rank()), job.groups, job.ep.rank());
     alltoall(job, &parts, &gather::Tree::auto, equal.then_some(UNITS), Some(&out), &into).await
@@ -249,11 +251,12 @@ fn run_after_an_error(kind: usize, leases: usize, bad: Rank, config: sim::Config
             let node = teams.get(rank as usize).map(|team| Node::new(team, 0, Thresholds::all(usize::MAX), combine));
             let job = Job { segment: 1 << 20, window: 3, ..part(&half, &groups, node, true) };
             match kind {
-                8 => exchanged(true, &job).await,
+                8 => exchanged(true, usize::MAX, &job).await,
                 9 | 10 => rooted_at_last(kind == 9, &job, [UNITS; 4]).await,
+                14.. => exchanged(false, kind - 14, &job).await,
                 // The leader of the others has none.
                 12 | 13 => rooted_at_last(kind == 12, &job, [0, UNITS, 0, 8]).await,
-                11 => exchanged(false, &job).await,
+                11 => exchanged(false, usize::MAX, &job).await,
                 _ => perform(kind, &job, UNITS).await,
             }
         }))
@@ -267,7 +270,7 @@ fn run_after_an_error(kind: usize, leases: usize, bad: Rank, config: sim::Config
 #[test]
 fn nobody_waits_for_a_rank_that_met_an_error() {
     for leases in [0, usize::MAX] {
-        for kind in (0..11).chain([12, 13]) {
+        for kind in 0..18 {
             for bad in 0..4 {
                 for config in [sim::Config::eager(), sim::Config::rendezvous()] {
                     let ends = run_after_an_error(kind, leases, bad, config);

@@ -6,10 +6,10 @@ use super::data::{UserStream, bytes};
 use super::neighbor::Graph;
 use coll_rust::algo::Stage;
 use coll_rust::algo::neighbor::{aggregated::aggregated, with_same};
-use coll_rust::endpoint::{Rank, Tag};
+use coll_rust::endpoint::{Endpoint, Error, Rank, Tag};
 use coll_rust::pattern::bundles::Bundles;
 use coll_rust::pattern::neighborhood::{Grid, Neighbors};
-use coll_rust::sim::{Rng, SimBlocks, Stats, World};
+use coll_rust::sim::{Config, Rng, SimBlocks, Stats, World};
 use std::collections::BTreeSet;
 
 const SIZES: [usize; 7] = [1, 2, 3, 6, 8, 13, 40];
@@ -171,4 +171,32 @@ fn columns_of_a_torus_need_a_message_each_way() {
     assert_eq!(cluster.across(&stats), (8, 32 * 64));
     // Leaders are not all the same member.
     assert!(cluster.parts.iter().all(|part| part.led.len() <= 1));
+}
+
+/// Lengths are told, and one member has met an error before.
+#[test]
+fn nobody_waits_for_a_member_that_met_an_error() {
+    let grid = Grid { dimensions: vec![(4, true), (4, true)] };
+    let neighbors: Vec<Neighbors> = (0..16).map(|m| grid.neighbors(m)).collect();
+    let cluster = Cluster::new((0..16).map(|m| m % 4).collect(), &neighbors, false, 3);
+    let len = |from: usize, slot: usize| if (from + slot).is_multiple_of(3) { 0 } else { 64 };
+    let mut rng = Rng::new(43);
+    for (bad, config) in (0..16).flat_map(|bad| [(bad, Config::eager()), (bad, Config::rendezvous())]) {
+        let out: Vec<Vec<usize>> = (0..16).map(|m| (0..4).map(|slot| len(m, slot)).collect()).collect();
+        let into = (0..16)
+            .map(|m| grid.around(m).enumerate().map(|(slot, peer)| len(peer.unwrap(), slot ^ 1)).collect::<Vec<_>>());
+        let into: Vec<SimBlocks> = into.map(|lens| SimBlocks::run(&contents(&mut rng, &lens))).collect();
+        let out: Vec<SimBlocks> = out.iter().map(|lens| SimBlocks::run(&contents(&mut rng, lens))).collect();
+        let (c, o, i) = (&cluster, &out, &into);
+        let ends = World::new(16).judge(5, config, |ep| async move {
+            let me = ep.rank() as usize;
+            if me == bad {
+                ep.note(Error::Peer);
+            }
+            let stage = Stage::new(&ep, &c.members, me, TAG);
+            aggregated(&stage, &c.parts[me], None, &o[me], &i[me], 4).await
+        });
+        let ends = ends.unwrap_or_else(|failed| panic!("{failed}"));
+        assert!(ends.iter().all(Option::is_some), "member {bad}, {config:?}: {ends:?}");
+    }
 }

@@ -62,7 +62,7 @@ async fn bundled<E: Endpoint, O: Blocks, I: Blocks>(
     if equal.is_none() {
         for via in others() {
             let told = numbers(ep, lengths(via, out, into))?;
-            sends.push(stage.phase(TOLD).send(via.leader, told.span()));
+            sends.push(stage.phase(TOLD).tell(via.leader, told.span()));
             temps.push(told);
         }
     }
@@ -181,7 +181,7 @@ async fn sizes<E: Endpoint, O: Blocks, I: Blocks>(
             let lens: SmallVec<[usize; 16]> = match told.next_if(|_| share.member != me) {
                 Some((message, post)) => {
                     post.await?;
-                    message.get()?.into_iter().collect()
+                    message.told().into_iter().collect()
                 }
                 None => lengths(&bundles.vias[led.own], out, into),
             };
