@@ -157,7 +157,7 @@ job 2 run barrier --passes 3 --calls 8 --correct 8 --least 1 --wide
 succeeds "passes" "barrier  *- *[2-9][0-9] "
 # ---------------------------------------------------------------- check: a baseline, and what is slower
 
-# The rows of a file with made-up times, as on a calm machine: all of 1 µs, but so many seconds for the first.
+# The rows of a file with made-up times, as on a calm machine: all of 1 µs, the first of so many seconds.
 made_up() {
     python3 - "$1" "$2" "$3" <<'PYTHON'
 import json, sys

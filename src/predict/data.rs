@@ -19,6 +19,7 @@ pub struct Buffer {
 impl Buffer {
     /// So many bytes, zeros.
     pub fn new(len: usize) -> Buffer {
+        // A panic ends the tool, not an MPI program: the component itself predicts nothing.
         let layout = Layout::from_size_align(len.max(1), ALIGN).expect("a size");
         // SAFETY: not of size 0.
         let at = unsafe { alloc_zeroed(layout) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Rows in the columns of the OSU Micro-Benchmarks, for what reads those: microseconds, and MB of 10⁶ bytes.
+//! Rows in the columns of the OSU Micro-Benchmarks, for what reads those: microseconds; MB of 10⁶ bytes.
 
 use super::Row;
 use crate::op::{Setting, find};
