@@ -16,7 +16,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("relay", &[]),
     ("report", &[]),
     ("params", &["endpoint", "select", "sync", "topo"]),
-    ("predict", &["endpoint", "hier", "shm", "sim", "sync", "topo"]),
+    ("predict", &["algo", "endpoint", "hier", "select", "shm", "sim", "sync", "topo"]),
     ("sim", &["endpoint", "relay", "sync"]),
     ("store", &["endpoint", "sync", "topo"]),
     ("sync", &[]),

@@ -27,6 +27,7 @@ fn machine() -> Machine {
         poll: ns(3),
         combine: ns(2),
         system_copy: [ns(300), ns(60)],
+        network: None,
     }
 }
 

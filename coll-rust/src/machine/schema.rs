@@ -206,6 +206,7 @@ pub fn blank() -> Machine {
         poll: 0,
         combine: 0,
         system_copy: [0; 2],
+        network: None,
     }
 }
 

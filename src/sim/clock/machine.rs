@@ -2,6 +2,7 @@
 //! A node as the clock sees it: cores, caches, and what things cost there.
 
 use super::Time;
+use super::net::Network;
 
 /// How far a core is from another one, or from what it has in its caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,4 +110,6 @@ pub struct Machine {
     pub combine: Time,
     /// A system call that copies another process' memory, and for each page of it.
     pub system_copy: [Time; 2],
+    /// What joins it to others like it, where that is known.
+    pub network: Option<Network>,
 }

@@ -13,11 +13,13 @@
 //! * [`machine`]: cores, caches, and what things cost there
 //! * [`caches`]: who has which line, and what an access takes
 //! * [`run`]: the members and their clocks
+//! * [`net`]: messages between processes, of one node or of many
 //! * `spent`: with what members spend their time
 //! * `window`: what a core has under way at the same time
 
 pub mod caches;
 pub mod machine;
+pub mod net;
 pub mod run;
 mod spent;
 mod window;
@@ -25,7 +27,7 @@ mod window;
 pub use caches::{Caches, Counts};
 pub use machine::{Distance, Machine};
 pub use run::{Clock, Work};
-pub use spent::{Cause, Record, Spent, Wait, critical};
+pub use spent::{Cause, Path, Record, Spent, Wait, critical};
 
 /// Picoseconds.
 pub type Time = u64;

@@ -18,19 +18,78 @@ pub enum Cause {
     Combining,
     /// Waiting for others.
     Waiting,
+    /// Sending and receiving messages.
+    Overhead,
+    /// On the way between nodes.
+    Latency,
+    /// Bytes of messages between nodes.
+    Transfer,
+    /// Other messages at the sender's or the receiver's adapter.
+    Nic,
+    /// Other messages, and less room, between switches.
+    Uplink,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 11;
 
     /// Every cause.
-    pub const ALL: [Cause; Cause::COUNT] =
-        [Cause::Work, Cause::Lines, Cause::Copies, Cause::System, Cause::Combining, Cause::Waiting];
+    pub const ALL: [Cause; Cause::COUNT] = [
+        Cause::Work,
+        Cause::Lines,
+        Cause::Copies,
+        Cause::System,
+        Cause::Combining,
+        Cause::Waiting,
+        Cause::Overhead,
+        Cause::Latency,
+        Cause::Transfer,
+        Cause::Nic,
+        Cause::Uplink,
+    ];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
-        ["work", "lines", "copies", "system", "combining", "waiting"][self as usize]
+        [
+            "work",
+            "lines",
+            "copies",
+            "system",
+            "combining",
+            "waiting",
+            "overhead",
+            "latency",
+            "transfer",
+            "nic",
+            "uplink",
+        ][self as usize]
+    }
+}
+
+/// The time since the start of an operation, by what it went with: along a chain of processes each of which
+/// waited for the one before. The last member's is the critical path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    /// By [`Cause`].
+    pub by: [Time; Cause::COUNT],
+}
+
+impl Path {
+    /// So much longer.
+    pub fn add(&mut self, cause: Cause, time: Time) {
+        self.by[cause as usize] += time;
+    }
+
+    /// With another one behind it.
+    pub fn and(mut self, other: &Path) -> Path {
+        self.by.iter_mut().zip(other.by).for_each(|(by, more)| *by += more);
+        self
+    }
+
+    /// All of it.
+    pub fn time(&self) -> Time {
+        self.by.iter().sum()
     }
 }
 
