@@ -87,6 +87,45 @@ pub struct Prediction {
     pub counts: Counts,
 }
 
+/// How members of a node that have a core each work together.
+pub(super) fn team_config(members: usize) -> Config {
+    // What a processor does about its stores is the model's business.
+    copy::set_stores(Stores::Cached);
+    let mut config = Config::built_in(members, Cores::Own).rotating_among(members, Cores::Own);
+    config.waiting.spin = 1;
+    config
+}
+
+/// Where each of the ranks of one node sees all of them.
+fn places(machine: &Machine, cores: &[u32]) -> Vec<Placement> {
+    let locality = |core: u32| {
+        let [l2, l3, numa, socket] = machine.shape.places(core).map(Some);
+        Locality { l2, l3, numa, socket }
+    };
+    let local: Vec<(Rank, Locality)> = (0..).zip(cores).map(|(rank, &core)| (rank, locality(core))).collect();
+    let place = |me: usize| {
+        let seen = cores.iter().map(|&core| (0, locality(core), Some(core)));
+        Placement::new(me as Rank, vec![0; cores.len()], Vec::new(), local.clone(), Hardware::seen(seen))
+    };
+    (0..cores.len()).map(place).collect()
+}
+
+/// The tree of each of the ranks of one node for these levels, if they make one; rank 0 leads it.
+pub(super) fn trees(machine: &Machine, cores: &[u32], levels: &LevelSpec) -> Option<Vec<Tree>> {
+    trees_of(&places(machine, cores), levels)
+}
+
+fn trees_of(places: &[Placement], levels: &LevelSpec) -> Option<Vec<Tree>> {
+    let ranks: Vec<Rank> = (0..places.len() as Rank).collect();
+    let tree = |place: &Placement| {
+        let levels = place.tree_levels(levels)?;
+        let groups = Hierarchy::build(place, &levels.levels, false).groups(Some(0));
+        let tree = hier::tree::tree(&groups, &ranks, Some(0))?;
+        Some(if levels.unasked { tree.unasked(ranks.len()) } else { tree })
+    };
+    places.iter().map(tree).collect()
+}
+
 /// The members of a communicator on one node, each with a core.
 pub struct Node {
     clock: Clock,
@@ -101,22 +140,10 @@ impl Node {
     pub fn new(machine: &'static Machine, cores: &[u32], thresholds: Thresholds) -> Node {
         let clock = Clock::new(machine, cores);
         let members = cores.len();
-        // What a processor does about its stores is the model's business.
-        copy::set_stores(Stores::Cached);
-        let mut config = Config::built_in(members, Cores::Own).rotating_among(members, Cores::Own);
-        config.waiting.spin = 1;
+        let config = team_config(members);
         let heap = Heap::new(members, usize::MAX, true);
         let teams = (0..members).map(|me| clock.apart(me, || Team::new(heap.member(me), config))).collect();
-        let locality = |core: u32| {
-            let [l2, l3, numa, socket] = machine.shape.places(core).map(Some);
-            Locality { l2, l3, numa, socket }
-        };
-        let local: Vec<(Rank, Locality)> = (0..).zip(cores).map(|(rank, &core)| (rank, locality(core))).collect();
-        let place = |me: usize| {
-            let seen = cores.iter().map(|&core| (0, locality(core), Some(core)));
-            Placement::new(me as Rank, vec![0; members], Vec::new(), local.clone(), Hardware::seen(seen))
-        };
-        let places = (0..members).map(place).collect();
+        let places = places(machine, cores);
         Node { clock, teams, places, thresholds }
     }
 
@@ -127,14 +154,7 @@ impl Node {
 
     /// The tree of each member for these levels, if they make one.
     pub fn trees(&self, levels: &LevelSpec) -> Option<Vec<Tree>> {
-        let ranks: Vec<Rank> = (0..self.size() as Rank).collect();
-        let tree = |place: &Placement| {
-            let levels = place.tree_levels(levels)?;
-            let groups = Hierarchy::build(place, &levels.levels, false).groups(Some(0));
-            let tree = hier::tree::tree(&groups, &ranks, Some(0))?;
-            Some(if levels.unasked { tree.unasked(ranks.len()) } else { tree })
-        };
-        self.places.iter().map(tree).collect()
+        trees_of(&self.places, levels)
     }
 
     /// The tree of each member whose groups are those of these levels; without levels inside the node, one

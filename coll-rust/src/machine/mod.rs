@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Machine files: what the cores, caches and links of a node take (docs/reference/predict.md).
 
+pub mod network;
 pub mod schema;
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,8 @@ type Table<'t> = BTreeMap<&'t str, (usize, &'t Spanned<DeValue<'t>>)>;
 fn parsed(text: &str) -> Result<Machine, Fault> {
     let root = DeTable::parse(text)
         .map_err(|error| (error.span().map_or(0, |span: Range<usize>| span.start), error.message().to_owned()))?;
-    let names: Vec<&str> = std::iter::once("name").chain(SECTIONS.iter().map(|section| section.name)).collect();
+    let names = ["name", network::NETWORK].into_iter();
+    let names: Vec<&str> = names.chain(SECTIONS.iter().map(|section| section.name)).collect();
     let tables = entries(root.get_ref(), &names, "the file")?;
     let mut machine = schema::blank();
     let (at, name) = tables.get("name").ok_or((0, "the key 'name' is missing: the machine's name".to_owned()))?;
@@ -59,6 +61,9 @@ fn parsed(text: &str) -> Result<Machine, Fault> {
         if section.name == "shape" {
             fits(&machine, *at)?;
         }
+    }
+    if let Some((at, value)) = tables.get(network::NETWORK) {
+        machine.network = Some(network::parsed(*at, value)?);
     }
     Ok(machine)
 }
@@ -89,13 +94,9 @@ fn fill(machine: &mut Machine, section: &Section, at: usize, table: &DeTable<'_>
     let mut nearer = 0;
     for key in section.keys {
         let kept = match values.get(key.name) {
-            Some((_, value)) => number(key, value)?,
             // Nothing ever asks for it.
             None if key.distance.is_some_and(|distance| !schema::has(&machine.shape, distance)) => nearer,
-            None => {
-                let unit = key.unit.name();
-                return Err((at, format!("[{}] lacks '{}' ({unit}): {}", section.name, key.name, key.what)));
-            }
+            _ => wanted(&values, section.name, key, at)?,
         };
         (key.set)(machine, kept);
         nearer = kept;
@@ -103,8 +104,16 @@ fn fill(machine: &mut Machine, section: &Section, at: usize, table: &DeTable<'_>
     Ok(())
 }
 
+/// What a machine keeps of the value of a key that must be there.
+fn wanted<T>(values: &Table<'_>, section: &str, key: &Key<T>, at: usize) -> Result<u64, Fault> {
+    match values.get(key.name) {
+        Some((_, value)) => number(key, value),
+        None => Err((at, format!("[{section}] lacks '{}' ({}): {}", key.name, key.unit.name(), key.what))),
+    }
+}
+
 /// What a machine keeps of a key's value.
-fn number(key: &Key, value: &Spanned<DeValue<'_>>) -> Result<u64, Fault> {
+fn number<T>(key: &Key<T>, value: &Spanned<DeValue<'_>>) -> Result<u64, Fault> {
     let whole = |digits: &str, radix| i64::from_str_radix(digits, radix).ok().map(|n| n as f64);
     let number = match value.get_ref() {
         DeValue::Integer(integer) => whole(integer.as_str(), integer.radix()),

@@ -50,7 +50,7 @@ impl Unit {
 }
 
 /// A key of a section.
-pub struct Key {
+pub struct Key<T = Machine> {
     /// Its name.
     pub name: &'static str,
     /// Its unit.
@@ -60,20 +60,21 @@ pub struct Key {
     /// May be left out where the machine has no two cores so far from each other.
     pub distance: Option<Distance>,
     /// Where it goes.
-    pub set: fn(&mut Machine, u64),
+    pub set: fn(&mut T, u64),
 }
 
 /// A section, all of whose keys are wanted.
-pub struct Section {
+pub struct Section<T: 'static = Machine> {
     /// Its name.
     pub name: &'static str,
     /// What it is about.
     pub what: &'static str,
     /// Its keys.
-    pub keys: &'static [Key],
+    pub keys: &'static [Key<T>],
 }
 
-const fn key(name: &'static str, unit: Unit, set: fn(&mut Machine, u64), what: &'static str) -> Key {
+/// A key that is always wanted.
+pub const fn key<T>(name: &'static str, unit: Unit, set: fn(&mut T, u64), what: &'static str) -> Key<T> {
     Key { name, unit, what, distance: None, set }
 }
 

@@ -84,4 +84,47 @@ fn the_page_has_every_key() {
             assert!(page.contains(&row), "docs/reference/predict.md lacks: {row}");
         }
     }
+    fn rows<T>(section: &Section<T>) -> Vec<String> {
+        let head = format!("| **`[{}]`** | | {} |", section.name, section.what);
+        let row = |key: &Key<T>| format!("| `{}` | {} | {} |", key.name, key.unit.name(), key.what);
+        [head].into_iter().chain(section.keys.iter().map(row)).collect()
+    }
+    let uplink = Section { name: "", what: "", keys: &[network::UPLINK] };
+    let rows = [rows(&network::NODE), rows(&network::INSIDE), rows(&network::SWITCH), rows(&uplink)[1..].to_vec()];
+    for row in rows.into_iter().flatten() {
+        assert!(page.contains(&row), "docs/reference/predict.md lacks: {row}");
+    }
+}
+
+#[test]
+fn networks_are_read_and_their_faults_have_a_place() {
+    let network = parse("m.toml", GOOD).expect("a good file").network.expect("a network");
+    assert_eq!((network.nodes(), network.nics, network.nic), (32 * 32 * 16, 1, 1280));
+    assert_eq!((network.inside.lines, network.inside.eager, network.layers[2].messages.latency), (3, 4096, 2_200_000));
+    let start = GOOD.find("[network]").expect("[network]");
+    let without = parse("m.toml", &GOOD[..start]).expect("a file without a network");
+    assert!(without.network.is_none());
+    let told = wrong("uplink = 1600", "uplnk = 1600");
+    assert_eq!(told, format!("{}unknown key 'uplnk': did you mean 'uplink'?", place("uplink = 1600")));
+    let told = wrong("[network.switch2]", "[network.switch4]");
+    assert_eq!(told, format!("{}the section [network.switch2] is missing", place("network]")));
+    let told = wrong("gap = 3", "gap = -3");
+    assert_eq!(
+        told,
+        format!("{}'gap' must be a number from 0 to 1000000 ns", place("gap = 3").replace(":1: ", ":7: "))
+    );
+    let last = format!("{GOOD}uplink = 1\n");
+    let told = parse("m.toml", &last).expect_err("the last layer has no uplinks");
+    assert!(told.ends_with(":1: [network.switch3] is the last layer: it has no 'uplink'"), "{told}");
+    let told = wrong("[network.switch3]", "[network.switch5]");
+    assert!(told.contains("unknown key"), "{told}");
+    let told = wrong("lines = 3", "# ");
+    assert_eq!(
+        told,
+        format!(
+            "{}[network.node] lacks 'lines' (number): {}",
+            place("node]        # all"),
+            network::INSIDE.keys[1].what
+        )
+    );
 }

@@ -2,6 +2,7 @@
 //! `coll-rust predict`: what an operation takes inside a node of a machine that need not be at hand.
 
 mod brief;
+mod cluster;
 mod report;
 pub mod settings;
 #[cfg(test)]
@@ -82,6 +83,25 @@ pub struct Args {
     /// Calls before them, which warm the caches
     #[arg(long, value_name = "CALLS", default_value_t = 33, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub warm: u32,
+    /// Numbers of nodes, in a list: ranks are then those of each node
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(conflicts_with_all = ["way", "brief"])]
+    pub nodes: Vec<u32>,
+    /// Over nodes: the algorithm, as of coll_rust_<operation>_algorithm, such as node:knomial/4,switch:flat
+    #[arg(long, value_name = "LIST", requires = "nodes", conflicts_with = "compare")]
+    pub algorithm: Option<String>,
+    /// Over nodes: the way up of an allreduce, as of coll_rust_reduce_algorithm
+    #[arg(long, value_name = "LIST", requires = "nodes")]
+    pub up: Option<String>,
+    /// Over nodes: its way down, as of coll_rust_bcast_algorithm
+    #[arg(long, value_name = "LIST", requires = "nodes")]
+    pub down: Option<String>,
+    /// Over nodes: bytes of a segment, as of coll_rust_<operation>_segment_size; 0: one [default: auto]
+    #[arg(long, value_name = "BYTES", requires = "nodes")]
+    pub segment: Option<usize>,
+    /// Over nodes: by messages within nodes too, as where they share no memory; for up to a million ranks
+    #[arg(long, requires = "nodes")]
+    pub messages: bool,
     /// Print one JSON object (docs/reference/predict.md) instead of a table
     #[arg(long)]
     pub json: bool,
@@ -125,6 +145,9 @@ pub struct Row {
 pub fn run(args: &Args) -> ExitCode {
     let report = machine::read(&args.machine).and_then(|machine| {
         let machine: &'static Machine = Box::leak(Box::new(machine));
+        if !args.nodes.is_empty() {
+            return cluster::report(args, machine);
+        }
         let rows = rows(args, machine)?;
         Ok(match (args.json, args.brief) {
             (true, _) => report::json(args, machine, &rows),

@@ -77,7 +77,7 @@ fn compared(node: &Node, kind: Kind, bytes: usize) -> Vec<Setting> {
 }
 
 /// Levels as the parameter has them.
-fn name(levels: &LevelSpec) -> String {
+pub(super) fn name(levels: &LevelSpec) -> String {
     match levels {
         LevelSpec::Auto => "auto".to_owned(),
         LevelSpec::List(list) if list.is_empty() => "none".to_owned(),

@@ -98,3 +98,33 @@ fn ranks_are_mapped() {
     assert_eq!(places(machine, Map::Core, 3), [0, 1, 2]);
     assert_eq!(places(machine, Map::Socket, 4), [0, 96, 1, 97]);
 }
+
+#[test]
+fn several_nodes_are_predicted_and_compared() {
+    let machine = machine(|text| text);
+    let line = "--operation reduce --nodes 2 --ranks 4 --compare --messages --json";
+    let report: Value = serde_json::from_str(&cluster::report(&args(line), machine).expect("a report")).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    assert!(rows.len() > 8 && rows.is_sorted_by_key(|row| row["time_ns"].as_f64().map(f64::to_bits)));
+    for row in rows {
+        let path: f64 = row["path_ns"].as_object().expect("a path").values().filter_map(Value::as_f64).sum();
+        assert!((path - row["time_ns"].as_f64().expect("a time")).abs() < 1e-6, "{row}");
+        assert_eq!((&row["nodes"], &row["ranks"]), (&2.into(), &8.into()));
+        let sent: u64 =
+            row["levels"].as_object().expect("levels").values().filter_map(|of| of["messages"].as_u64()).sum();
+        assert!(sent >= 7, "{row}");
+    }
+    let shared = |line: &str| cluster::report(&args(line), machine);
+    let table = shared("--operation allreduce --nodes 2 --ranks 4").expect("a table");
+    assert!(table.contains("lines moved") && table.contains("switch1") && !table.contains(" l3 "), "{table}");
+    for (line, told) in [
+        ("--operation alltoall --nodes 2", "alltoall over several nodes is not predicted"),
+        ("--operation bcast --nodes 20000", "20000 nodes: the network of 2 × EPYC 9654 has room for 16384"),
+        ("--operation bcast --nodes 2 --algorithm fast", "--algorithm or --down: "),
+        ("--operation bcast --nodes 5000", "bcast 8 B, 5000 nodes, auto: more than 16384 ranks, or 4 GiB"),
+        ("--operation bcast --nodes 2 --ranks 193", "193 ranks to a node: "),
+    ] {
+        let error = shared(line).expect_err(line);
+        assert!(error.starts_with(told), "{error}");
+    }
+}

@@ -104,6 +104,12 @@ fn drawn(args: &Args, machine: &'static Machine) -> Result<Drawn, String> {
         rounds: 1,
         warm: args.warm,
         json: false,
+        nodes: Vec::new(),
+        algorithm: None,
+        up: None,
+        down: None,
+        segment: None,
+        messages: false,
     };
     predict::can_be(machine, kind, bytes, ranks)?;
     let cores = places(machine, args.map, ranks);

@@ -12,7 +12,10 @@ const WIDTH: f64 = 1100.0;
 const TOP: f64 = 40.0;
 
 /// By [`Cause`].
-const CAUSES: [&str; Cause::COUNT] = ["#7f7f7f", "#6baed6", "#74c476", "#9e9ac8", "#fdae6b", "#eeeeee"];
+const CAUSES: [&str; Cause::COUNT] = [
+    "#7f7f7f", "#6baed6", "#74c476", "#9e9ac8", "#fdae6b", "#eeeeee", "#fdd0a2", "#c7e9c0", "#a1d99b", "#e7ba52",
+    "#e7969c",
+];
 /// By [`Distance`].
 const DISTANCES: [&str; Distance::COUNT] = ["#000000", "#66c2a5", "#1b9e77", "#386cb0", "#984ea3", "#e41a1c"];
 

@@ -4,7 +4,7 @@
 
 use crate::endpoint::Rank;
 use crate::sim::clock::net::Places;
-use crate::topo::{Group, Level, LevelSpec, SWITCH_LAYERS, Shape};
+use crate::topo::{Group, Level, LevelSpec, Shape};
 
 /// The module of this level that a rank is in, counted over all nodes; `None`: the network has no such layer.
 fn module(places: &Places<'_>, level: Level, rank: Rank) -> Option<u32> {
@@ -72,45 +72,4 @@ pub fn groups(places: &Places<'_>, spec: &LevelSpec) -> (Vec<Vec<Group>>, Shape)
     };
     let shape = Shape { nodes, flat, crowded: false, even: false, even_nodes: false, clusters: 1, joined: true };
     (all, shape)
-}
-
-const _: () = assert!(SWITCH_LAYERS == 4);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::predict::cluster::tests::{machine, places};
-    use crate::topo::{Hardware, Hierarchy, Locality, Placement};
-
-    #[test]
-    fn each_rank_has_the_groups_that_it_finds_by_itself() {
-        let machine = machine();
-        let specs = ["auto", "none", "node", "numa,node", "l3,socket,switch", "switch"];
-        for (nodes, cores) in
-            [(7, vec![0, 1, 2, 3, 4, 5, 6, 7]), (5, vec![0, 4, 1, 5]), (3, vec![2]), (1, vec![0, 1, 4])]
-        {
-            let places = places(machine, nodes, cores.clone());
-            let size = places.size();
-            let hosts: Vec<u32> = (0..size).map(|rank| places.node(rank)).collect();
-            let uppers: Vec<Vec<u32>> = (0..nodes).map(|node| vec![node / 2]).collect();
-            let locality = |rank: Rank| {
-                let [l2, l3, numa, socket] = machine.shape.places(places.core(rank)).map(Some);
-                Locality { l2, l3, numa, socket }
-            };
-            let seen = (0..size).map(|rank| (places.node(rank), locality(rank), Some(places.core(rank))));
-            let hardware = Hardware::seen(seen);
-            for spec in specs {
-                let levels = LevelSpec::parse(spec).expect(spec);
-                let (found, shape) = groups(&places, &levels);
-                for me in 0..size {
-                    let local = (0..size).map(|rank| (rank, locality(rank))).collect();
-                    let place = Placement::new(me, hosts.clone(), uppers.clone(), local, hardware);
-                    let hierarchy = Hierarchy::build(&place, &levels, false);
-                    assert_eq!(found[me as usize], hierarchy.groups(Some(0)), "{spec} {nodes} {cores:?} {me}");
-                    let expected = hierarchy.shape();
-                    assert_eq!((shape.nodes, shape.flat), (expected.nodes, expected.flat), "{spec} {nodes} {cores:?}");
-                }
-            }
-        }
-    }
 }

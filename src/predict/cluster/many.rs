@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Operations of very many ranks, which have messages within their nodes too.
 
+use super::Predicted;
 use super::call::{Along, Settings, call};
 use super::groups::groups;
 use crate::endpoint::{Endpoint, Result};
@@ -20,7 +21,7 @@ pub fn many(
     case: Case,
     settings: &Settings,
     tick: impl FnMut(u32),
-) -> Result<Took> {
+) -> Result<Predicted> {
     let (groups, shape) = groups(&places, levels);
     let unit = unit(case.kind);
     // Neither is memory, but they are not the same.
@@ -34,7 +35,7 @@ pub fn many(
             call(&ep, along, None, case, settings, spans).await
         }
     };
-    run(places, false, unit, rank, tick)
+    Ok(run(places, false, unit, rank, tick)?.into())
 }
 
 /// The same with contents, for few ranks: their results are checked.
@@ -44,7 +45,7 @@ pub fn many(
 ///
 /// # Panics
 /// When a result is wrong.
-pub fn checked(places: Places<'static>, levels: &LevelSpec, case: Case, settings: &Settings) -> Result<Took> {
+pub fn checked(places: Places<'static>, levels: &LevelSpec, case: Case, settings: &Settings) -> Result<Predicted> {
     let (groups, shape) = groups(&places, levels);
     let size = places.size() as usize;
     let unit = unit(case.kind);
@@ -65,9 +66,16 @@ pub fn checked(places: Places<'static>, levels: &LevelSpec, case: Case, settings
             call(&ep, Along { groups: &groups[me], shape }, None, case, settings, spans).await
         }
     };
-    let took = run(places, true, unit, rank, |_| ())?;
+    let predicted = run(places, true, unit, rank, |_| ())?;
     check(case, &buffers);
-    Ok(took)
+    Ok(predicted.into())
+}
+
+impl From<Took> for Predicted {
+    fn from(took: Took) -> Predicted {
+        let Took { time, path, traffic } = took;
+        Predicted { time, path, traffic, ..Predicted::default() }
+    }
 }
 
 /// Bytes of a unit.

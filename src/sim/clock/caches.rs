@@ -11,6 +11,7 @@
 use super::Time;
 use super::machine::{Distance, Machine};
 use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
@@ -63,7 +64,7 @@ impl Cores {
 type Near = [Cores; Distance::COUNT - 1];
 
 /// Those of each core.
-fn near(machine: &Machine) -> Vec<Near> {
+fn near(machine: &Machine) -> Rc<[Near]> {
     let cores = machine.shape.cores();
     let of = |core| {
         let mut near = Near::default();
@@ -118,6 +119,13 @@ impl Counts {
         Counts { lines, memory: self.memory - then.memory, taken: self.taken - then.taken }
     }
 
+    /// And what has happened elsewhere.
+    pub fn and(&self, other: &Counts) -> Counts {
+        let mut lines = self.lines;
+        lines.iter_mut().zip(other.lines).for_each(|(sum, more)| *sum += more);
+        Counts { lines, memory: self.memory + other.memory, taken: self.taken + other.taken }
+    }
+
     /// In the mean of so many calls.
     pub fn shared_by(&self, calls: u64) -> Counts {
         Counts { lines: self.lines.map(|n| n / calls), memory: self.memory / calls, taken: self.taken / calls }
@@ -138,7 +146,7 @@ pub struct Access {
 /// All caches of a node.
 pub struct Caches<'m> {
     machine: &'m Machine,
-    near: Vec<Near>,
+    near: Rc<[Near]>,
     blocks: FxHashMap<usize, Box<[Line; TOGETHER]>>,
     /// Bytes that each core has touched.
     touched: Vec<u64>,
@@ -149,6 +157,13 @@ pub struct Caches<'m> {
 }
 
 impl<'m> Caches<'m> {
+    /// Those of another node that is alike, with nothing in them.
+    pub fn alike(&self) -> Caches<'m> {
+        let (machine, near) = (self.machine, Rc::clone(&self.near));
+        let (touched, free) = (vec![0; self.touched.len()], self.free.each_ref().map(|free| vec![0; free.len()]));
+        Caches { machine, near, blocks: FxHashMap::default(), touched, free, counts: Counts::default() }
+    }
+
     /// Of a machine, with nothing in them.
     pub fn new(machine: &'m Machine) -> Caches<'m> {
         let cores = machine.shape.cores() as usize;
@@ -247,6 +262,16 @@ impl<'m> Caches<'m> {
         let holders = Cores::only(core);
         *self.line(at / LINE) = Line { owner: Some(core), holders, seen_from, busy_until: seen_from, written, age };
         seen_from
+    }
+
+    /// What a core gets in a message is there: it has written it itself, or an adapter has, to memory.
+    pub fn lands(&mut self, core: Option<u32>, at: usize, len: usize) {
+        for number in at / LINE..(at + len).div_ceil(LINE) {
+            let age = core.map_or(0, |core| self.touched[core as usize]);
+            let holders = core.map_or_else(Cores::default, Cores::only);
+            let line = self.line(number);
+            *line = Line { owner: core, holders, age, ..*line };
+        }
     }
 
     /// A core reads or writes many bytes, one line after the other. Returns when it is through.

@@ -4,166 +4,42 @@
 use super::Time;
 use super::caches::{Caches, Counts, LINE};
 use super::machine::Machine;
-use super::spent::{Cause, Record, Spent};
+use super::net::Places;
+use super::net::endpoint::Carried;
+use super::net::events::{Events, What};
+use super::net::fabric::Fabric;
+use super::net::network::LEVELS;
+use super::net::pool::Pool;
+use super::spent::{Cause, Path, Record, Spent};
+use super::state::{Member, State};
 use super::window::Window;
+use crate::sim::Traffic;
 use crate::sync::timed::{Watch, Watched};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-/// Up to so many bytes are read and written as words are: each line by itself.
-const WORDS: usize = 256;
 /// Bytes of a member's stack.
 const STACK: usize = 1 << 20;
 /// More polls than this without an end are an endless wait.
 const MOST_POLLS: u64 = 10_000_000;
-
-/// What the clock knows of a member.
-struct Member {
-    core: u32,
-    /// Instructions are so far.
-    issued: Time,
-    /// What they need is there.
-    done: Time,
-    /// Its stores so far are seen by others.
-    stored: Time,
-    /// Misses under way: when they are done, oldest first.
-    misses: Window,
-    /// Stores under way likewise.
-    stores: Window,
-    /// The lines whose change it waits for.
-    awaits: Vec<usize>,
-    /// One of them has changed already.
-    looks_again: bool,
-    by: [Time; Cause::COUNT],
-    /// What it does, where that is recorded.
-    record: Option<Record>,
-}
-
-impl Member {
-    fn now(&self) -> Time {
-        self.issued.max(self.done)
-    }
-
-    /// Time goes on to then.
-    fn until(&mut self, then: Time, cause: Cause) {
-        let since = self.now();
-        if then > since {
-            (self.issued, self.done) = (then, then);
-            self.spent(since, cause);
-        }
-    }
-
-    /// So its time since then was spent.
-    fn spent(&mut self, since: Time, cause: Cause) {
-        let now = self.now();
-        self.by[cause as usize] += now - since;
-        if let Some(record) = self.record.as_mut().filter(|_| now > since) {
-            record.span(cause, since, now);
-        }
-    }
-}
-
-struct State<'m> {
-    machine: &'m Machine,
-    caches: Caches<'m>,
-    members: Vec<Member>,
-    current: usize,
-    /// Who waits for a line.
-    waiting: FxHashMap<usize, Vec<usize>>,
-    /// Who can go on, and since when.
-    ready: BinaryHeap<Reverse<(Time, usize)>>,
-}
-
-impl State<'_> {
-    fn load(&mut self, at: usize) {
-        let (machine, member) = (self.machine, &self.members[self.current]);
-        let access = self.caches.load(member.core, at, member.issued);
-        // Who is late by so little does not wait, but is held up all the same.
-        let by = access.held_up.filter(|_| member.record.is_some());
-        let by = by.and_then(|(core, written)| Some((self.members.iter().position(|m| m.core == core)?, written)));
-        let member = &mut self.members[self.current];
-        // Only what makes it later counts: causes add up to the time.
-        let before = member.now();
-        if !access.missed {
-            member.issued += machine.handover[0];
-            member.done = member.done.max(access.done);
-            member.spent(before, Cause::Work);
-            return;
-        }
-        member.done = member.done.max(access.done);
-        // The oldest miss must be over before another one begins.
-        if let (Some((by, written)), Some(record)) = (by, &mut member.record) {
-            record.wait(by, [before, written, access.done]);
-        }
-        let oldest = member.misses.enter(machine.misses, access.done);
-        member.issued = member.issued.max(oldest) + machine.handover[0];
-        member.spent(before, Cause::Lines);
-    }
-
-    fn store(&mut self, at: usize) {
-        let member = &mut self.members[self.current];
-        // Stores are seen in their order, but the lines of several are asked for at the same time.
-        let oldest = member.stores.oldest(self.machine.misses);
-        let seen = self.caches.store(member.core, at, member.now().max(oldest)).max(member.stored);
-        member.stores.enter(self.machine.misses, seen);
-        member.stored = seen;
-        let before = member.now();
-        member.issued += self.machine.store;
-        member.spent(before, Cause::Work);
-        for waiting in self.waiting.remove(&(at / LINE)).unwrap_or_default() {
-            let other = &mut self.members[waiting];
-            // It may have gone on since, and wait for another one.
-            if !other.awaits.contains(&(at / LINE)) {
-                continue;
-            }
-            other.awaits.clear();
-            let since = other.now();
-            if let Some(record) = &mut other.record {
-                record.wait(self.current, [since, before, seen]);
-            }
-            other.until(seen, Cause::Waiting);
-            other.until(other.now() + self.machine.wrong_guess, Cause::Work);
-            other.misses = Window::default();
-            self.ready.push(Reverse((other.now(), waiting)));
-        }
-    }
-
-    fn copy(&mut self, at: usize, len: usize, writes: bool) {
-        if len <= WORDS {
-            for line in at / LINE..(at + len).div_ceil(LINE) {
-                match writes {
-                    true => self.store(line * LINE),
-                    false => self.load(line * LINE),
-                }
-            }
-            return;
-        }
-        let member = &mut self.members[self.current];
-        let done = self.caches.stream(member.core, at, len, member.now(), writes);
-        member.until(done, Cause::Copies);
-        if writes {
-            member.stored = member.stored.max(done);
-        }
-    }
-}
 
 /// A member's coroutine gives way to those who are behind it.
 type GivesWay = Yielder<(), ()>;
 
 /// Lets members whose clocks are behind go first before anything shared is touched: so all of it is touched
 /// in the order of time.
-struct Told {
-    state: RefCell<State<'static>>,
+pub(super) struct Told {
+    pub state: RefCell<State<'static>>,
     /// That of the member that is running, while one is.
     running: Cell<Option<*const GivesWay>>,
+    /// What members borrow.
+    pub pool: Pool,
 }
 
 impl Told {
@@ -178,9 +54,9 @@ impl Watch for Told {
         let Some(running) = self.running.get() else { return };
         let mut state = self.state.borrow_mut();
         let (current, now) = (state.current, state.members[state.current].now());
-        let is_first = state.ready.peek().is_none_or(|Reverse(first)| (now, current) <= *first);
-        if !is_first {
-            state.ready.push(Reverse((now, current)));
+        let goes_on = What::GoesOn(current as u32);
+        if !state.events.is_first(now, goes_on) {
+            state.events.push(now, goes_on);
             drop(state);
             self.suspend(running);
             self.running.set(Some(running));
@@ -209,9 +85,9 @@ impl Watch for Told {
     fn awaits(&self, at: usize) {
         let mut state = self.state.borrow_mut();
         let current = state.current;
-        let core = state.members[current].core;
+        let Member { node, core, .. } = state.members[current];
         // It was written since it was looked at: by somebody who was let go first meanwhile.
-        state.members[current].looks_again |= !state.caches.has(core, at);
+        state.members[current].looks_again |= !state.caches[node].has(core, at);
         state.members[current].awaits.push(at / LINE);
         state.waiting.entry(at / LINE).or_default().push(current);
     }
@@ -256,28 +132,30 @@ impl Clock {
         let count = machine.shape.cores();
         let member = |&core: &u32| {
             assert!(core < count, "core {core} of {count}");
-            Member {
-                core,
-                issued: 0,
-                done: 0,
-                stored: 0,
-                misses: Window::default(),
-                stores: Window::default(),
-                awaits: Vec::new(),
-                looks_again: false,
-                by: [0; Cause::COUNT],
-                record: None,
-            }
+            Member::new(0, core)
         };
+        Clock::of(machine, 1, cores.iter().map(member).collect(), None)
+    }
+
+    /// Of the ranks of a job on several nodes, which have messages with each other. Both are kept likewise.
+    pub fn over(places: Places<'static>) -> Clock {
+        let member = |rank| Member::new(places.node(rank) as usize, places.core(rank));
+        let members = (0..places.size()).map(member).collect();
+        Clock::of(places.machine, places.nodes as usize, members, Some(Fabric::new(places, true)))
+    }
+
+    fn of(machine: &'static Machine, nodes: usize, members: Vec<Member>, fabric: Option<Fabric<'static>>) -> Clock {
+        let first = Caches::new(machine);
         let state = State {
             machine,
-            caches: Caches::new(machine),
-            members: cores.iter().map(member).collect(),
+            caches: (1..nodes).map(|_| first.alike()).chain([first.alike()]).collect(),
+            members,
             current: 0,
             waiting: FxHashMap::default(),
-            ready: BinaryHeap::new(),
+            events: Events::default(),
+            fabric,
         };
-        let told = Rc::new(Told { state: RefCell::new(state), running: Cell::new(None) });
+        let told = Rc::new(Told { state: RefCell::new(state), running: Cell::new(None), pool: Pool::default() });
         Clock { told, stacks: RefCell::default(), recorded: Cell::new(false) }
     }
 
@@ -291,19 +169,23 @@ impl Clock {
     /// All clocks show the same time, and nobody waits: when that is.
     fn begin(&self) -> Time {
         let mut state = self.told.state.borrow_mut();
+        state.settle();
         let start = state.members.iter().map(|member| member.now().max(member.stored)).max().unwrap_or(0);
         let (call, recorded) = (state.machine.call, self.recorded.get());
         for member in &mut state.members {
             (member.issued, member.done, member.stored) = (start, start, start);
             (member.misses, member.stores) = (Window::default(), Window::default());
             member.awaits.clear();
-            member.by = [0; Cause::COUNT];
+            (member.looks_again, member.idle) = (false, false);
+            (member.by, member.path) = ([0; Cause::COUNT], Path::default());
             member.record = recorded.then(|| Record::new(start));
             member.until(start + call, Cause::Work);
         }
         state.waiting.clear();
-        let ready = state.members.iter().enumerate().map(|(number, member)| Reverse((member.now(), number)));
-        state.ready = ready.collect();
+        for number in 0..state.members.len() {
+            let now = state.members[number].now();
+            state.events.push(now, What::GoesOn(number as u32));
+        }
         start
     }
 
@@ -316,6 +198,7 @@ impl Clock {
         assert_eq!(count, self.told.state.borrow().members.len(), "a future for each member");
         let start = self.begin();
         let _watched = Watched::by(Rc::<Told>::clone(&self.told));
+        let _carried = Carried::by(Rc::<Told>::clone(&self.told));
         let told = &*self.told;
         let mut coroutines: Vec<Option<Coroutine<(), (), (), DefaultStack>>> = works
             .into_iter()
@@ -330,12 +213,7 @@ impl Clock {
             .collect();
         let mut left = count;
         while left > 0 {
-            let next = {
-                let mut state = told.state.borrow_mut();
-                let next = state.ready.pop().map(|Reverse((_, member))| member);
-                state.current = next.unwrap_or(0);
-                next
-            };
+            let next = told.state.borrow_mut().next();
             let Some(current) = next else {
                 let stuck: Vec<_> = (0..count).filter(|&member| coroutines[member].is_some()).collect();
                 panic!("nobody can go on; members {stuck:?} wait");
@@ -348,7 +226,7 @@ impl Clock {
             told.running.set(None);
         }
         let state = told.state.borrow();
-        let spent = |member: &Member| Spent { time: member.now() - start, by: member.by };
+        let spent = |member: &Member| Spent { time: member.now() - start, by: member.by, path: member.path };
         state.members.iter().map(spent).collect()
     }
 
@@ -365,7 +243,13 @@ impl Clock {
 
     /// How often what happened so far.
     pub fn counts(&self) -> Counts {
-        self.told.state.borrow().caches.counts
+        let state = self.told.state.borrow();
+        state.caches.iter().fold(Counts::default(), |sum, caches| sum.and(&caches.counts))
+    }
+
+    /// Messages and bytes so far, by [level](Places::level).
+    pub fn traffic(&self) -> [Traffic; LEVELS] {
+        self.told.state.borrow().fabric.as_ref().map(|fabric| fabric.traffic).unwrap_or_default()
     }
 }
 
@@ -378,6 +262,7 @@ fn poll_to_end(told: &Told, running: &GivesWay, mut work: Work<'_>) {
             let (current, poll) = (state.current, state.machine.poll);
             let member = &mut state.members[current];
             member.until(member.now() + poll, Cause::Work);
+            member.mail = false;
         }
         if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
             return;
@@ -385,10 +270,11 @@ fn poll_to_end(told: &Told, running: &GivesWay, mut work: Work<'_>) {
         let mut state = told.state.borrow_mut();
         let current = state.current;
         let member = &mut state.members[current];
-        if std::mem::take(&mut member.looks_again) || member.awaits.is_empty() {
+        member.idle = !std::mem::take(&mut member.looks_again) && (member.mail || !member.awaits.is_empty());
+        if !member.idle {
             member.awaits.clear();
             let now = member.now();
-            state.ready.push(Reverse((now, current)));
+            state.events.push(now, What::GoesOn(current as u32));
         }
         drop(state);
         told.suspend(running);

@@ -100,6 +100,8 @@ pub struct Spent {
     pub time: Time,
     /// With what, by [`Cause`].
     pub by: [Time; Cause::COUNT],
+    /// How it came to its end.
+    pub path: Path,
 }
 
 /// A while in which a member did one thing.

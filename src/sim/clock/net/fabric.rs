@@ -309,10 +309,17 @@ impl<'m> Fabric<'m> {
         false
     }
 
-    /// From whom a receive has so many bytes; `None`: it is a send.
-    pub fn received(&self, id: u32) -> (Option<Rank>, usize) {
+    /// From whom a receive is, and where to; `None`: it is a send.
+    pub fn received(&self, id: u32) -> Option<(Rank, Span)> {
         let post = &self.posts[id as usize];
-        ((!post.sends).then_some(post.channel.0), post.span.bytes().len())
+        (!post.sends).then_some((post.channel.0, post.span))
+    }
+
+    /// Whether a core copies what comes, and not an adapter.
+    pub fn is_copied(&self, id: u32) -> bool {
+        let post = &self.posts[id as usize];
+        let level = usize::from(post.level);
+        self.layer(level).is_none() || self.is_eager(level, post.span.bytes().len())
     }
 
     /// Who waits for a post that is done now, since when, and how it came to that.

@@ -30,8 +30,6 @@ pub struct Took {
     pub path: Path,
     /// Messages and bytes by [level](Places::level).
     pub traffic: [Traffic; LEVELS],
-    /// Bytes of a process' future.
-    pub future: usize,
 }
 
 /// A clock, and how it came to show what it shows.
@@ -89,10 +87,10 @@ impl Carrier for Shared {
     fn poll(&self, rank: Rank, id: u32) -> bool {
         let state = &mut *self.0.borrow_mut();
         let now = state.clocks[rank as usize].now;
-        let (peer, bytes) = state.fabric.received(id);
+        let received = state.fabric.received(id);
         let done = state.fabric.poll(&mut state.events, id, now);
-        if let Some(peer) = peer.filter(|_| done) {
-            state.handle(rank, peer, bytes, false);
+        if let Some((peer, span)) = received.filter(|_| done) {
+            state.handle(rank, peer, span.bytes().len(), false);
         }
         done
     }
@@ -145,7 +143,7 @@ impl Carrier for Shared {
 ///
 /// # Safety
 /// Both are valid memory, of the same length, that nobody else uses.
-unsafe fn sum(left: Span, right: Span) {
+pub(super) unsafe fn sum(left: Span, right: Span) {
     for i in 0..left.len() / 8 {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -233,5 +231,5 @@ pub fn run<F: Future<Output = Result<()>>>(
     }
     let state = shared.0.borrow();
     let last = state.clocks.iter().max_by_key(|clock| clock.now).copied().unwrap_or_default();
-    Ok(Took { time: last.now, path: last.path, traffic: state.fabric.traffic, future: size_of::<F>() })
+    Ok(Took { time: last.now, path: last.path, traffic: state.fabric.traffic })
 }

@@ -6,6 +6,7 @@
 //! * [`fabric`]: matching, and when each message is there
 //! * [`events`]: what happens next
 //! * [`endpoint`]: what the algorithms run over
+//! * `told`: the messages of those whose shared memory is under the clock too; `pool`: their buffers
 //! * [`many`]: very many processes, by messages alone
 //!
 //! What it leaves out: packets, and their order on a link of several messages that come at once; routes, of
@@ -18,6 +19,8 @@ pub mod fabric;
 mod links;
 pub mod many;
 pub mod network;
+pub(super) mod pool;
+mod told;
 
 pub use endpoint::ClockEndpoint;
 pub use network::{Inside, Layer, Messages, Network, Places};
