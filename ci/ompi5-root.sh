@@ -23,7 +23,7 @@ root=${COLL_RUST_OMPI5_ROOT:-/tmp/ompi5}
 suite=${COLL_RUST_ROOT_SUITE:-trixie}
 stamp=$root/.coll-rust-ready
 packages="gcc libc6-dev make pkg-config openmpi-bin libopenmpi-dev libhwloc-dev iproute2 procps ethtool hostname"
-packages+=" python3 python3-dev python3-venv"
+packages+=" python3 python3-dev python3-venv nftables"
 packages=${COLL_RUST_ROOT_PACKAGES:-$packages}
 
 die() {

@@ -52,20 +52,6 @@ fi
 passed=0
 failed=0
 
-# Adds the numbers of a part that ended with exit code $1 and the output in file $2, and shows the output.
-tally() {
-    local code=$1 log=$2 good bad
-    grep -av '^coll_rust report' "$log" || true
-    good=$(tr -d '\0' <"$log" | sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\1/p' | tail -n 1)
-    bad=$(tr -d '\0' <"$log" | sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\2/p' | tail -n 1)
-    if [ -z "$good" ] || { [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; }; then
-        echo "FAIL: ended with exit code $code"
-        bad=$((${bad:-0} + 1))
-    fi
-    passed=$((passed + ${good:-0}))
-    failed=$((failed + bad))
-}
-
 # Whether a job is wanted: title, shape, mapping.
 wanted() {
     grep -qE -- "$only" <<<"$1 $2 $3"
@@ -79,13 +65,7 @@ job() {
     ran=0
     wanted "$title" "$shape" "$by" || return 0
     ran=1
-    # Where nodes have unequal numbers of processes and these are dealt out by turns, Open MPI 5.0.7 tells
-    # some of them now and then no local rank, and MPI_Init ends the job ("local rank: Not found"); without
-    # the component too.
-    case $by$shape$(printf '%s' "${CLUSTER_LAUNCHER[*]}") in
-    node2,2,2,2*) ;;
-    node*PRTE_MCA*) by=slot ;;
-    esac
+    by=$(cluster_mapping "$by" "$shape")
     printf '\n### %s, %s ranks per node, mapped by %s\n\n' "$title" "${shape//,/+}" "$by"
     cluster_run "$shape" "$seconds" --map-by "$by" --mca coll_han_priority 20 "$@" >"$CLUSTER_WORK/log" 2>&1 || code=$?
     tally $code "$CLUSTER_WORK/log"

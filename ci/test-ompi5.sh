@@ -3,8 +3,8 @@
 # Builds the component for Open MPI 5.0 and runs there what the other scripts of this folder run with 4.1.
 # Open MPI 5.0 comes from Debian 13 in a folder; see ci/ompi5-root.sh. The folder stays for the next time.
 #
-#   ci/test-ompi5.sh [NAME...]  these checks, or all but mpiperf, in a short form; exit code 77 where the
-#                               machine does not allow mounts
+#   ci/test-ompi5.sh [NAME...]  these checks, or all but mpiperf and grid, in a short form; exit code 77 where
+#                               the machine does not allow mounts
 #     --full                    the whole of each check, as with 4.1 (a quarter of an hour for all)
 #     -- ARGUMENT...            last: for the script of one NAME, for instance --full mpi4py -- 1 2 3 4 5 8
 #     --dso FOLDER              take mca_coll_rust.so for Open MPI 5.0 from there instead of building it
@@ -28,6 +28,10 @@ check mpi 900 'ci/test-mpi.sh --quick --dso /mnt/out --only "np=[24] |^(retain|d
 check matrix 600 'ci/test-matrix.sh --dso /mnt/out --only "seed [0-2] np=[34] real"' 'ci/test-matrix.sh --dso /mnt/out'
 check nodes 600 'ci/test-nodes.sh --dso /mnt/out --only "^(Within the nodes|Blocks within the nodes|Results, network file|Neighbours, in bundles) [0-9]|killed rank"' \
     'ci/test-nodes.sh --dso /mnt/out'
+gateway='--dso /mnt/out --gateway /mnt/out/coll-rust-gateway'
+check clusters 900 "ci/test-clusters.sh $gateway --only '^(Counted.* node|Through gateways, counted.* slot|Killed and started)'" \
+    "ci/test-clusters.sh $gateway && ci/test-clusters.sh $gateway --faults"
+check grid 2400 "ci/test-grid.sh $gateway --clusters 2" "ci/test-grid.sh $gateway"
 # Those in which Open MPI or its launcher has a part; the parameters are the same code with both.
 check faults 1500 'ci/test-faults.sh --dso /mnt/out --only "by --mca|differ in coll_rust_levels|excludes|killed in (Bcast|Allreduce) of 300000|left in /dev/shm|one of three ranks|wait=auto|errors return, (wait|shm_wait)=block"' \
     'ci/test-faults.sh --dso /mnt/out'
@@ -62,8 +66,9 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# mpiperf by name only: it is built for 5.0 first, which takes longer than the check.
-[ ${#wanted[@]} -gt 0 ] || mapfile -t wanted < <(printf '%s\n' "${names[@]}" | grep -vx mpiperf)
+# By name only: mpiperf is built for 5.0 first, which takes longer than the check; grid takes ten minutes, and
+# judges times.
+[ ${#wanted[@]} -gt 0 ] || mapfile -t wanted < <(printf '%s\n' "${names[@]}" | grep -vxE 'mpiperf|grid')
 [ ${#arguments[@]} = 0 ] || [ ${#wanted[@]} = 1 ] || { echo "test-ompi5: arguments are for one check" >&2; exit 2; }
 
 scripts/install-deps.sh
@@ -105,6 +110,10 @@ for name in "${wanted[@]}"; do
     processes)
         program=$(cargo test --no-run --test processes 2>&1 | sed -n 's/.*(\(.*processes-[0-9a-f]*\))$/\1/p')
         cp "$program" "$scratch/out/processes"
+        ;;
+    clusters | grid)
+        cargo build --quiet -p coll-rust-gateway
+        cp "$target/debug/coll-rust-gateway" "$scratch/out/"
         ;;
     doctor)
         cargo build --quiet -p coll-rust-command

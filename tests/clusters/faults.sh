@@ -69,10 +69,10 @@ together() {
     wanted "Together: two jobs, and a third with another key" || return 0
     printf '\n### Together: two jobs, and a third with another key (from second %d on)\n' $SECONDS
     for job in one two three; do : >"$CLUSTER_WORK/$job.log"; done
-    (cluster_run 2,1,1,2 60 --mca coll ^tuned,han "${through[@]}" "$bin/stream" 5 >"$CLUSTER_WORK/one.log" 2>&1) &
+    (cluster_run 2,1,1,2 60 --mca coll ^tuned,han "${through[@]}" "$bin/stream" 50 --until "$CLUSTER_WORK/over" >"$CLUSTER_WORK/one.log" 2>&1) &
     one=$!
     (cluster_run 1,2,2,1 60 --mca coll ^tuned,han "${table[@]}" --mca coll_rust_gateway "$pair" --mca coll_rust_gateway_key "$second" \
-        "$bin/stream" 5 >"$CLUSTER_WORK/two.log" 2>&1) &
+        "$bin/stream" 50 --until "$CLUSTER_WORK/over" >"$CLUSTER_WORK/two.log" 2>&1) &
     two=$!
     for try in $(seq 600); do
         [ "$(cat "$CLUSTER_WORK"/{one,two}.log | grep -c '^stream: begun')" -lt 2 ] || break
@@ -85,6 +85,7 @@ together() {
     verdict "the third job fails" "$([ $code = 0 ] || [ $code = 124 ] && echo "no: $code" || echo yes)" yes
     verdict "each gateway says once at most why" "$(grep -c 'it has another key by this name' "$CLUSTER_WORK/three.log" | sed 's/^[12]$/yes/')" yes
     verdict "both others go on meanwhile" "$(cat "$CLUSTER_WORK"/{one,two}.log | grep -c 'longest round')" 0
+    : >"$CLUSTER_WORK/over"
     for job in $one $two; do
         code=0
         wait "$job" || code=$?

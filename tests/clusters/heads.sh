@@ -183,20 +183,13 @@ gateways_stop() {
 
 # A job: title, shape, mapping, mpirun's further arguments and the program, which ends with its numbers.
 job() {
-    local title=$1 shape=$2 by=$3 code=0 good bad
+    local title=$1 shape=$2 by=$3 code=0
     shift 3
     wanted "$title $shape $by" || return 0
+    by=$(cluster_mapping "$by" "$shape")
     printf '\n### %s, %s ranks per node, mapped by %s (from second %d on)\n' "$title" "$shape" "$by" $SECONDS
     cluster_run "$shape" "${patience:-100}" --map-by "$by" --mca coll ^tuned,han --mca coll_rust_report ranks "$@" >"$CLUSTER_WORK/log" 2>&1 || code=$?
-    grep -av '^coll_rust report' "$CLUSTER_WORK/log" || true
-    good=$(tr -d '\0' <"$CLUSTER_WORK/log" | sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\1/p' | tail -n 1)
-    bad=$(tr -d '\0' <"$CLUSTER_WORK/log" | sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\2/p' | tail -n 1)
-    if [ -z "$good" ] || { [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; }; then
-        echo "FAIL: ended with exit code $code"
-        bad=$((${bad:-0} + 1))
-    fi
-    passed=$((passed + ${good:-0}))
-    failed=$((failed + bad))
+    tally $code "$CLUSTER_WORK/log"
     # What the component does not serve would go from rank to rank.
     verdict "no call was passed on" "$(grep -ac '^coll_rust report:.* passed=[1-9]' "$CLUSTER_WORK/log" || true)" 0
 }

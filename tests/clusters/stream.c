@@ -2,12 +2,13 @@
 /*
  * A stream of operations, in which something happens to the network between clusters.
  *
- *     stream <seconds> [--return]
+ *     stream <seconds> [--return | --until FILE]
  *
  * Blocking operations, nonblocking ones of which several are under way, and persistent ones; every result is
  * checked. Says "stream: begun" when all ranks have been through all of them once. Rank 0 decides when it is
  * over. Ends with the longest round, and "stream: N passed, M failed". With --return errors are returned: a
- * rank that has one says when, and ends the job.
+ * rank that has one says when, and ends the job. With --until it is over, too, as soon as there is such a
+ * file.
  */
 #include <mpi.h>
 #if OMPI_MAJOR_VERSION < 5
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Of a short message, and of one that goes in pieces. */
 enum { SHORT = 3, LONG = 40000, UNDER_WAY = 3 };
@@ -117,6 +119,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &np);
     begun = MPI_Wtime();
     double seconds = argc > 1 ? atof(argv[1]) : 1;
+    const char *until = argc > 3 && strcmp(argv[2], "--until") == 0 ? argv[3] : NULL;
     if (argc > 2 && strcmp(argv[2], "--return") == 0)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     int room = np * SHORT > LONG ? np * SHORT : LONG, over = 0;
@@ -132,7 +135,7 @@ int main(int argc, char **argv)
         must(MPI_Start(&persistent), "Start");
         must(MPI_Wait(&persistent, MPI_STATUS_IGNORE), "Wait");
         check(is_sum(sum, SHORT, round), "persistent Allreduce", round);
-        over = MPI_Wtime() - begun > seconds;
+        over = MPI_Wtime() - begun > seconds || (until && access(until, F_OK) == 0);
         must(MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD), "Bcast");
         if (me == 0 && round == 0) {
             printf("stream: begun\n");

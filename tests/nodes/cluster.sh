@@ -212,12 +212,14 @@ BOOT
         cluster_cable "$name" "$(cluster_switch_of "$node")" "10.77.0.$((node + 1))"
     done
 
-    # The launch agent: what ssh would be. Called as: agent <node> <command> …
+    # The launch agent: what ssh would be. Called as: agent <node> <command> … It runs in the site, by whose
+    # numbers nsenter's --target may go: those of the outer namespace's /proc mean other processes there.
     cat >"$CLUSTER_WORK/agent" <<AGENT
 #!/bin/sh
 node=\$1
 shift
-exec nsenter --target "\$(cat "$CLUSTER_WORK/pid.\$node")" --net --uts --ipc --mount --pid sh -c "\$*"
+ns=/proc/\$(cat "$CLUSTER_WORK/pid.\$node")/ns
+exec nsenter --net=\$ns/net --uts=\$ns/uts --ipc=\$ns/ipc --mount=\$ns/mnt --pid=\$ns/pid sh -c "\$*"
 AGENT
     chmod +x "$CLUSTER_WORK/agent"
 
@@ -276,6 +278,29 @@ cluster_run() {
     wait "$CLUSTER_JOB" || code=$?
     CLUSTER_JOB=
     return $code
+}
+
+# How to deal out ranks: $1 the wish, $2 ranks per node. Where nodes have unequal numbers of processes and
+# these are dealt out by turns, Open MPI 5.0.7 tells some of them now and then no local rank, and MPI_Init
+# ends the job ("local rank: Not found"); without the component too.
+cluster_mapping() {
+    local by=$1
+    if [[ "${CLUSTER_LAUNCHER[*]}" == PRTE_MCA* ]] && [ "$(tr , '\n' <<<"$2" | sort -u | wc -l)" -gt 1 ]; then by=slot; fi
+    echo "$by"
+}
+
+# Adds the numbers of a part that ended with exit code $1 and the output in file $2 to `passed` and `failed`,
+# and shows the output.
+tally() {
+    local code=$1 log=$2 good= bad=
+    grep -av '^coll_rust report' "$log" || true
+    read -r good bad < <(tr -d '\0' <"$log" | sed -n 's/^[a-z]*: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' | tail -n 1) || true
+    if [ -z "$good" ] || { [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; }; then
+        echo "FAIL: ended with exit code $code"
+        bad=$((${bad:-0} + 1))
+    fi
+    passed=$((passed + ${good:-0}))
+    failed=$((failed + bad))
 }
 
 # What jobs have left on the nodes: processes and shared memory, one line per finding. Waits a little for
