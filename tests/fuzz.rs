@@ -11,6 +11,7 @@
 #[path = "fuzz/files.rs"]
 mod files;
 #[path = "fuzz/memory.rs"]
+#[allow(dead_code)]
 mod memory;
 #[path = "fuzz/random.rs"]
 mod random;

@@ -7,6 +7,10 @@
 #[allow(dead_code)]
 mod family;
 
+#[path = "fuzz/memory.rs"]
+#[allow(dead_code)]
+mod memory;
+
 mod store {
     mod corrupt;
     mod large;

@@ -322,38 +322,51 @@ pub fn placement<K: Kind>(
     })
 }
 
-/// Where a process of a job sits, as the store of the reader's node knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where on its node a process sits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seat {
-    /// The number of its node.
-    pub node: u32,
-    /// Its modules; none of a process of another node.
+    /// Its modules.
     pub locality: Locality,
-    /// The physical core that it is bound to, likewise.
+    /// The physical core that it is bound to.
     pub core: Option<u32>,
 }
 
+/// Where some processes of a job sit, as the store of the reader's node knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seats {
+    /// The number of each one's node.
+    pub nodes: Vec<u32>,
+    /// Those on the reader's node, by their places in the list.
+    pub here: Vec<(usize, Seat)>,
+}
+
 /// Where these ranks of the job sit. In a few reads for each, or in time that goes with the size of the job.
-pub fn seats<K: Kind>(reader: &mut Reader<'_, K>, job: u32, ranks: &[Rank]) -> Result<Vec<Seat>, Error> {
+pub fn seats<K: Kind>(reader: &mut Reader<'_, K>, job: u32, ranks: &[Rank]) -> Result<Seats, Error> {
     reader.look(|image| {
         let stored = Stored { image, job };
-        let (nodes, local) = (stored.sequence(kind::NODES, 0)?, stored.local()?);
+        let (nodes, home, local) = (stored.sequence(kind::NODES, 0)?, stored.shape()?.1, stored.local()?);
         let cores = stored.sequence(kind::CORES, 0)?.to_vec()?;
         if cores.len() != local.len() {
             return Err(Error::Corrupt);
         }
-        let all = if ranks.len() > FEW { nodes.to_vec()? } else { Vec::new() };
-        let seat = |&rank: &Rank| {
-            let node = match all.get(rank as usize) {
-                Some(&node) => node,
-                None => nodes.at(rank as usize)?,
-            };
-            let place = local.binary_search_by_key(&rank, |at| at.0).ok();
-            let locality = place.map_or(Locality::default(), |place| local[place].1);
-            let core = place.map(|place| cores[place]).filter(|core| *core != NONE);
-            Ok(Seat { node, locality, core })
+        let nodes = match ranks.len() > FEW {
+            false => ranks.iter().map(|&rank| nodes.at(rank as usize)).collect::<Result<Vec<_>, Error>>()?,
+            true => {
+                let all = nodes.to_vec()?;
+                if ranks.iter().any(|&rank| rank as usize >= all.len()) {
+                    return Err(Error::Corrupt);
+                }
+                // The whole job, as a rule.
+                let is_whole = ranks.len() == all.len() && ranks.is_sorted_by(|a, b| a < b);
+                if is_whole { all } else { ranks.iter().map(|&rank| all[rank as usize]).collect() }
+            }
         };
-        ranks.iter().map(seat).collect()
+        let seat = |(place, _): (usize, &u32)| {
+            let at = local.binary_search_by_key(&ranks[place], |at| at.0).map_err(|_| Error::Corrupt)?;
+            Ok((place, Seat { locality: local[at].1, core: Some(cores[at]).filter(|core| *core != NONE) }))
+        };
+        let here = nodes.iter().enumerate().filter(|(_, node)| **node == home).map(seat);
+        Ok(Seats { here: here.collect::<Result<_, Error>>()?, nodes })
     })
 }
 

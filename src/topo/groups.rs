@@ -12,6 +12,8 @@
 //! child, hangs the leader of its cluster, with all other clusters below that: a tree still, of which every
 //! process leads all of its groups but perhaps the last.
 
+mod across;
+
 use std::sync::Arc;
 
 use super::clusters::Clusters;
@@ -133,11 +135,13 @@ impl Hierarchy {
         let joined = count == 1 || tiers.last().is_some_and(|tier| tier.children.len() == count);
         let shape = Shape { nodes, flat, crowded, even: false, even_nodes: false, clusters: count, joined };
         let hosts = placement.hosts.clone();
-        let above_nodes = above.nodes;
+        let (above_nodes, first) = (above.nodes, above.first);
+        let sizes: Vec<u32> = above.sizes.into_iter().filter(|&size| size > 0).collect();
         let above = if clusters.is_some() { above.layers } else { Vec::new() };
         let mut hierarchy = Hierarchy { me, hosts, local, levels, shape, tiers, clusters, above, nodes: above_nodes };
-        hierarchy.shape.even = !hierarchy.across().is_empty();
-        hierarchy.shape.even_nodes = above_nodes && !hierarchy.leaders_across().is_empty();
+        let even = hierarchy.has_even_nodes(&first);
+        let alike = sizes.first().is_some_and(|each| each.is_power_of_two()) && sizes.windows(2).all(|w| w[0] == w[1]);
+        (hierarchy.shape.even, hierarchy.shape.even_nodes) = (even && alike, even && above_nodes);
         hierarchy
     }
 
@@ -272,53 +276,6 @@ impl Hierarchy {
             _ if tier.ranks => Some(root),
             child => Some(child),
         }
-    }
-
-    /// All ranks in an order in which recursive doubling goes from the top down: its first steps join the
-    /// members of the topmost group, the next ones the nodes below each, and the last ones the processes of a
-    /// node. Every process finds the same. Empty where there is one node, and where any of the three numbers
-    /// is not the same everywhere, or no power of two.
-    pub fn across(&self) -> Vec<Rank> {
-        let parts = self.nodes_below();
-        let each = parts.first().and_then(|part| part.first()).map_or(0, Vec::len);
-        if !each.is_power_of_two() || parts.iter().flatten().any(|node| node.len() != each) {
-            return Vec::new();
-        }
-        let places = (0..each).flat_map(|place| (0..parts[0].len()).map(move |node| (node, place)));
-        places.flat_map(|(node, place)| parts.iter().map(move |part| part[node][place])).collect()
-    }
-
-    /// The lowest ranks of all nodes in an order in which recursive doubling goes from the top down: its
-    /// first steps join the members of the topmost group, the next ones the nodes below each. Every process
-    /// finds the same. Empty where there is one node, and where either number is not the same everywhere, or
-    /// no power of two.
-    pub fn leaders_across(&self) -> Vec<Rank> {
-        let parts = self.nodes_below();
-        let nodes = 0..parts.first().map_or(0, Vec::len);
-        nodes.flat_map(|node| parts.iter().map(move |part| part[node][0])).collect()
-    }
-
-    /// The ranks of the nodes below each member of the topmost group, where both are a power of two, and the
-    /// latter the same everywhere; else nothing.
-    fn nodes_below(&self) -> Vec<Vec<Vec<Rank>>> {
-        let several = self.shape.nodes > 1 && self.shape.clusters == 1;
-        let top = self.tiers.last().filter(|tier| tier.level > Level::Node && !tier.ranks && several);
-        let Some(tier) = top else { return Vec::new() };
-        let mut nodes = vec![Vec::new(); tier.child.len()];
-        for (rank, &host) in (0..).zip(self.hosts.iter()) {
-            nodes[host as usize].push(rank);
-        }
-        let mut parts = vec![Vec::new(); tier.children.len()];
-        for (node, child) in nodes.into_iter().zip(&tier.child).filter(|(node, _)| !node.is_empty()) {
-            if let Ok(part) = tier.children.binary_search(child) {
-                parts[part].push(node);
-            }
-        }
-        parts.iter_mut().for_each(|part| part.sort_unstable());
-        let count = parts.first().map_or(0, Vec::len);
-        let even =
-            [parts.len(), count].iter().all(|n| n.is_power_of_two()) && parts.iter().all(|part| part.len() == count);
-        if even { parts } else { Vec::new() }
     }
 
     /// The calling process.

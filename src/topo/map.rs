@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The placement of a communicator's processes, as one of them sees it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::clusters::{Clusters, Sites};
@@ -42,14 +42,15 @@ pub struct TreeLevels {
 impl Placement {
     /// The number of every rank's node, in the order of the nodes' lowest ranks: the same on all processes.
     pub fn node_numbers(&self) -> Vec<usize> {
-        let mut numbers = std::collections::HashMap::new();
-        self.hosts
-            .iter()
-            .map(|host| {
-                let next = numbers.len();
-                *numbers.entry(*host).or_insert(next)
-            })
-            .collect()
+        let (mut numbers, mut next) = (vec![usize::MAX; self.host_numbers()], 0);
+        let mut number = |host: &u32| {
+            let number = &mut numbers[*host as usize];
+            if *number == usize::MAX {
+                (*number, next) = (next, next + 1);
+            }
+            *number
+        };
+        self.hosts.iter().map(&mut number).collect()
     }
 
     /// The lowest level that the caller shares with another rank: the node, a layer of switches, the cluster,
@@ -117,7 +118,14 @@ impl Placement {
 
     /// Number of nodes that the processes are on; the same on all of them.
     pub fn nodes(&self) -> usize {
-        self.hosts.iter().collect::<HashSet<_>>().len()
+        let mut seen = vec![false; self.host_numbers()];
+        self.hosts.iter().for_each(|&host| seen[host as usize] = true);
+        seen.into_iter().filter(|&seen| seen).count()
+    }
+
+    /// All numbers of nodes are below this.
+    fn host_numbers(&self) -> usize {
+        self.hosts.iter().max().map_or(0, |&host| host as usize + 1)
     }
 
     /// Number of processes in the communicator.

@@ -80,6 +80,8 @@ pub(super) struct Above {
     pub nodes: bool,
     /// For every node number its lowest rank, or [`ABSENT`].
     pub first: Vec<Rank>,
+    /// For every node number its ranks' number.
+    pub sizes: Vec<u32>,
     /// The nodes that have ranks, by lowest rank.
     pub order: Vec<u32>,
     /// The levels above the node, bottom to top; a place is a node number.
@@ -138,7 +140,8 @@ pub(super) fn above(
     layers.reverse();
     let below = if use_nodes { order.len() } else { hosts.len() };
     let layers = keep(layers, &places, below, ordered);
-    Above { nodes: use_nodes, first: places.iter().map(|place| place.first).collect(), order, layers }
+    let (first, sizes) = places.iter().map(|place| (place.first, place.count as u32)).unzip();
+    Above { nodes: use_nodes, first, sizes, order, layers }
 }
 
 /// Drops the levels that change nothing, and with `ordered` those with a module that is not an interval of

@@ -9,9 +9,11 @@ struct Counting;
 thread_local! {
     static NOW: Cell<usize> = const { Cell::new(0) };
     static PEAK: Cell<usize> = const { Cell::new(0) };
+    static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
 fn add(bytes: usize) {
+    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
     // A thread that ends no longer counts.
     let _ = NOW.try_with(|now| {
         now.set(now.get().wrapping_add(bytes));
@@ -59,6 +61,11 @@ pub fn reset() -> usize {
 /// The most that was taken since.
 pub fn peak() -> usize {
     PEAK.with(Cell::get)
+}
+
+/// How often memory was asked for.
+pub fn calls() -> usize {
+    CALLS.with(Cell::get)
 }
 
 /// Processor time of this thread: what other programs take does not count.

@@ -4,6 +4,7 @@
 //!     cargo test --release --test store large -- --nocapture
 
 use super::random::{World, store};
+use crate::memory;
 use coll_rust::endpoint::Rank;
 use coll_rust::store::placement;
 use coll_rust::topo::{Hardware, Hierarchy, LevelSpec, Locality, Modules};
@@ -62,11 +63,20 @@ fn large_jobs() {
             let whole = begun.elapsed();
             // What a communicator of the whole job does in the component.
             let begun = Instant::now();
-            assert_eq!(placement::seats(&mut reader, 1, &members).unwrap().len(), members.len());
+            let before = (memory::reset(), memory::calls());
+            assert_eq!(placement::seats(&mut reader, 1, &members).unwrap().nodes.len(), members.len());
             let seats = begun.elapsed();
+            let (sat, before) = (memory::peak() - before.0, (memory::reset(), memory::calls()));
             let begun = Instant::now();
             assert!(!Hierarchy::build(&placed, &world.levels, false).groups(None).is_empty());
             let hierarchy = begun.elapsed();
+            let (built, calls) = (memory::peak() - before.0, memory::calls() - before.1);
+            // Not time, which other programs take, too: what is written for each rank, and what is asked of
+            // the allocator, which was once for each node.
+            let per_rank = |bytes: usize| bytes as f64 / f64::from(ranks);
+            assert!(per_rank(sat) <= 9.0, "{ranks} ranks, {name}: the seats take {sat} bytes");
+            assert!(per_rank(built) <= 2.0, "{ranks} ranks, {name}: the hierarchy takes {built} bytes");
+            assert!(calls <= 200, "{ranks} ranks, {name}: the hierarchy asks {calls} times for memory");
             let bytes = (2 * words * 8) as f64 / f64::from(ranks);
             println!(
                 "{ranks} ranks, {name}: {bytes:.3} bytes a rank, both rooms; put in {put:?}; groups of the lowest rank of the node \

@@ -149,13 +149,13 @@ fn seats_are_as_they_were_put() {
         for times in [1, 70] {
             let ranks: Vec<Rank> = (0..times).flat_map(|_| (0..size).rev()).collect();
             let seats = placement::seats(&mut reader, 3, &ranks).unwrap();
-            for (rank, seat) in ranks.iter().zip(seats) {
-                let place = local.iter().position(|at| at.0 == *rank);
-                let locality = place.map_or_else(Default::default, |place| local[place].1);
-                let core = place.and_then(|place| cores[place]);
-                let expected = placement::Seat { node: world.hosts[*rank as usize], locality, core };
-                assert_eq!(seat, expected, "case {case}, rank {rank}");
-            }
+            let nodes: Vec<u32> = ranks.iter().map(|rank| world.hosts[*rank as usize]).collect();
+            assert_eq!(seats.nodes, nodes, "case {case}");
+            let expected = ranks.iter().enumerate().filter_map(|(at, rank)| {
+                let place = local.iter().position(|local| local.0 == *rank)?;
+                Some((at, placement::Seat { locality: local[place].1, core: cores[place] }))
+            });
+            assert_eq!(seats.here, expected.collect::<Vec<_>>(), "case {case}");
         }
         assert!(placement::seats(&mut reader, 3, &[size]).is_err(), "no such rank");
         assert!(placement::seats(&mut reader, 4, &[0]).is_err(), "no such job");

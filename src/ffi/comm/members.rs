@@ -71,10 +71,11 @@ fn look_up(handle: *mut ompi_communicator_t, rank: Rank, names: &[cr_proc]) -> R
     network::warn(names, &nodes, network.as_deref());
     let sites = network.as_ref().and_then(|network| network.sites(&nodes));
     let uppers = network.map_or_else(Vec::new, |network| network.uppers(&nodes));
-    let here = || (0..).zip(&places).filter(|(place, _)| hosts[*place as usize] == hosts[rank as usize]);
-    let local: Vec<_> = here().map(|(place, at)| (place, at.locality)).collect();
-    let first = local.first().map_or(rank, |(first, _)| *first);
-    let around: Vec<_> = here().map(|(_, place)| *place).collect();
+    let here = (0..).zip(&hosts).filter(|(_, host)| **host == hosts[rank as usize]).map(|(place, _)| place);
+    let here: Vec<Rank> = here.collect();
+    let around: Vec<_> = here.iter().map(|&place| places.seat(place as usize)).collect();
+    let local: Vec<_> = here.iter().zip(&around).map(|(&place, seat)| (place, seat.locality)).collect();
+    let first = here.first().copied().unwrap_or(rank);
     let hardware = placement::hardware(&names[first as usize], &around)
         .map_err(|code| if code == 0 { CR_ERR_OTHER as i32 } else { code })?;
     let placement = Placement::new(rank, hosts, uppers, local, hardware);

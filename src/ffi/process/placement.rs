@@ -7,10 +7,10 @@
 
 mod store;
 
-use crate::endpoint::Rank;
 use crate::ffi::base::glue::{self, cr_proc};
 use crate::ffi::base::name::own_name;
 use crate::ffi::process::card::{self, CARD_LINES};
+use crate::store::placement::Seat;
 use crate::sync::cores;
 use crate::topo::{Hardware, Locality};
 use std::collections::{HashMap, HashSet};
@@ -22,20 +22,33 @@ pub use store::{card_line, set_size};
 /// So many processes are asked for before a process looks again whether the store is there.
 const PORTION: usize = 32;
 
-/// Where one process sits.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Number of its host's name in this process's table of names.
-    pub host: u32,
-    /// Modules that it is bound to; all `None` for processes of other nodes.
-    pub locality: Locality,
-    /// The physical core that it is bound to: only to one.
-    pub core: Option<u32>,
+/// Where some processes sit, in their order.
+#[derive(Default)]
+pub struct Places {
+    /// The number of each one's host's name in this process's table of names.
+    hosts: Vec<u32>,
+    /// Those that are known to be bound to something, by their places, ascending: processes of this node. No
+    /// more is kept of others, of which there may be a million.
+    bound: Vec<(usize, Seat)>,
+}
+
+impl Places {
+    fn seat_at(&mut self, place: usize, seat: Seat) {
+        if seat != Seat::default() {
+            self.bound.push((place, seat));
+        }
+    }
+
+    /// Where on its node the process at this place sits.
+    pub fn seat(&self, place: usize) -> Seat {
+        let at = self.bound.binary_search_by_key(&place, |bound| bound.0);
+        at.map_or_else(|_| Seat::default(), |at| self.bound[at].1)
+    }
 }
 
 #[derive(Default)]
 struct Known {
-    places: HashMap<(u32, u32), Place>,
+    places: HashMap<(u32, u32), (u32, Seat)>,
     /// That other processes may run on.
     processors: HashMap<(u32, u32), u32>,
     hosts: Vec<String>,
@@ -117,51 +130,55 @@ fn look_up(name: &cr_proc, own_job: u32) -> Result<(String, String), String> {
 }
 
 /// Where the processes sit, in their order.
-pub fn places(names: &[cr_proc]) -> Result<Vec<Place>, String> {
+pub fn places(names: &[cr_proc]) -> Result<Places, String> {
     let own = own_name();
     let (mut places, missing) = from_memory(names);
     // The lock is not held while others are asked: that may take time, and may run progress.
     let (mine, others): (Vec<usize>, Vec<usize>) = missing.into_iter().partition(|&i| names[i].job == own.job);
     for (number, portion) in mine.chunks(PORTION).enumerate() {
-        let rest = &mine[number * PORTION..];
-        let asked: Vec<cr_proc> = rest.iter().map(|&i| names[i]).collect();
-        if let Some(found) = store::places(&asked) {
-            rest.iter().zip(found).for_each(|(&i, place)| places[i] = place);
+        if store::fill(names, &mine[number * PORTION..], &mut places) {
             break;
         }
         ask_for(names, portion, &mut places)?;
     }
     ask_for(names, &others, &mut places)?;
+    places.bound.sort_unstable_by_key(|bound| bound.0);
     Ok(places)
 }
 
 /// The places that this process knows, and which ones it does not.
-fn from_memory(names: &[cr_proc]) -> (Vec<Place>, Vec<usize>) {
-    let mut guard = known();
-    let known = guard.get_or_insert_default();
-    let mut missing = Vec::new();
-    let mut place = |(i, name): (usize, &cr_proc)| match known.places.get(&(name.job, name.rank)) {
-        Some(&place) => place,
-        None => {
-            missing.push(i);
-            Place { host: 0, locality: Locality::default(), core: None }
-        }
+fn from_memory(names: &[cr_proc]) -> (Places, Vec<usize>) {
+    let mut places = Places { hosts: vec![0; names.len()], bound: Vec::new() };
+    let guard = known();
+    let Some(known) = guard.as_ref().filter(|known| !known.places.is_empty()) else {
+        return (places, (0..names.len()).collect());
     };
-    (names.iter().enumerate().map(&mut place).collect(), missing)
+    let mut missing = Vec::new();
+    for (i, name) in names.iter().enumerate() {
+        match known.places.get(&(name.job, name.rank)) {
+            Some(&(host, seat)) => {
+                places.hosts[i] = host;
+                places.seat_at(i, seat);
+            }
+            None => missing.push(i),
+        }
+    }
+    (places, missing)
 }
 
 /// Asks for some of the processes, one by one, and keeps what is told.
-fn ask_for(names: &[cr_proc], which: &[usize], places: &mut [Place]) -> Result<(), String> {
+fn ask_for(names: &[cr_proc], which: &[usize], places: &mut Places) -> Result<(), String> {
     let own = own_name();
     for &i in which {
         let name = &names[i];
         let (host, locality) = look_up(name, own.job)?;
         let mut guard = known();
         let known = guard.get_or_insert_default();
-        let core = Locality::core(&locality);
-        let place = Place { host: known.number(&host), locality: Locality::parse(&locality), core };
-        known.places.insert((name.job, name.rank), place);
-        places[i] = place;
+        let (host, core) = (known.number(&host), Locality::core(&locality));
+        let seat = Seat { locality: Locality::parse(&locality), core };
+        known.places.insert((name.job, name.rank), (host, seat));
+        places.hosts[i] = host;
+        places.seat_at(i, seat);
     }
     Ok(())
 }
@@ -174,9 +191,9 @@ fn host_name(number: u32) -> String {
 /// The shape of a node, from the places of a communicator's processes on it, in the order of their ranks.
 /// Processes of one node may run on other processors each (in a cgroup of its own): what a communicator does
 /// is decided by what its lowest rank there, `first`, may run on, and others that are placed like it.
-pub fn hardware(first: &cr_proc, places: &[Place]) -> Result<Hardware, i32> {
-    let hardware = Hardware::seen(places.iter().map(|place| (place.host, place.locality, place.core)));
-    let bindings: HashSet<_> = places.iter().map(|place| (place.locality, place.core)).collect();
+pub fn hardware(first: &cr_proc, seats: &[Seat]) -> Result<Hardware, i32> {
+    let hardware = Hardware::seen(seats.iter().map(|seat| (0, seat.locality, seat.core)));
+    let bindings: HashSet<_> = seats.iter().collect();
     let processors = processors_of(first)?.saturating_mul(bindings.len() as u32);
     Ok(Hardware { processors, ..hardware })
 }
@@ -200,17 +217,17 @@ fn processors_of(name: &cr_proc) -> Result<u32, i32> {
 
 /// The node of every place, by numbers made small, in the order of first appearance; and the names of the
 /// nodes.
-pub fn nodes(places: &[Place]) -> (Vec<u32>, Vec<String>) {
+pub fn nodes(places: &Places) -> (Vec<u32>, Vec<String>) {
     let mut names: Vec<String> = Vec::new();
-    let mut numbers: HashMap<u32, u32> = HashMap::new();
-    let hosts = places
-        .iter()
-        .map(|p| {
-            *numbers.entry(p.host).or_insert_with(|| {
-                names.push(host_name(p.host));
-                names.len() as Rank - 1
-            })
-        })
-        .collect();
-    (hosts, names)
+    let most = places.hosts.iter().max().map_or(0, |&host| host as usize + 1);
+    let mut numbers = vec![u32::MAX; most];
+    let number = |&host: &u32| {
+        let number = &mut numbers[host as usize];
+        if *number == u32::MAX {
+            *number = names.len() as u32;
+            names.push(host_name(host));
+        }
+        *number
+    };
+    (places.hosts.iter().map(number).collect(), names)
 }

@@ -11,7 +11,7 @@
 //! has died or takes too long. It asks the runtime for each process, as all do where they are few. Processes
 //! of other jobs (MPI_Comm_spawn) are not in the store: each job has its own.
 
-use super::{Place, ask, known};
+use super::{Places, ask, known};
 use crate::endpoint::Rank;
 use crate::ffi::base::config::config;
 use crate::ffi::base::glue::{self, cr_proc};
@@ -19,7 +19,7 @@ use crate::ffi::base::messages::{print, remark};
 use crate::ffi::base::name::own_name;
 use crate::ffi::process::card::{card, settings};
 use crate::shm::cma;
-use crate::store::placement::{Job, Seat, names, put_by, ranks, seats};
+use crate::store::placement::{Job, Seats, names, put_by, ranks, seats};
 use crate::store::{Error, Store};
 use crate::sync::segment::Segment;
 use crate::topo::{Hardware, LevelSpec, Locality};
@@ -103,17 +103,19 @@ fn local() -> (u32, u32, Rank) {
     (number, count, first)
 }
 
-/// Where these processes of the own job sit, from the store; `None`: there is none (yet), or it does not pay.
-pub fn places(processes: &[cr_proc]) -> Option<Vec<Place>> {
-    let there = held(processes.len())?;
-    let ranks: Vec<Rank> = processes.iter().map(|process| process.rank).collect();
-    let found = there.seats(&ranks).ok()?;
+/// Fills in where those processes sit whose places are in `which`, all of the own job, from the store. False:
+/// there is none (yet), or it does not pay.
+pub fn fill(processes: &[cr_proc], which: &[usize], places: &mut Places) -> bool {
+    let Some(there) = held(which.len()) else { return false };
+    let ranks: Vec<Rank> = which.iter().map(|&at| processes[at].rank).collect();
+    let Ok(found) = there.seats(&ranks) else { return false };
     step();
-    let place = |seat: Seat| {
-        let host = there.hosts.get(seat.node as usize).copied()?;
-        Some(Place { host, locality: seat.locality, core: seat.core })
-    };
-    found.into_iter().map(place).collect()
+    if found.nodes.iter().any(|&node| node as usize >= there.hosts.len()) {
+        return false;
+    }
+    which.iter().zip(&found.nodes).for_each(|(&at, &node)| places.hosts[at] = there.hosts[node as usize]);
+    found.here.iter().for_each(|&(at, seat)| places.seat_at(which[at], seat));
+    true
 }
 
 impl There {
@@ -127,7 +129,7 @@ impl There {
         Ok(there)
     }
 
-    fn seats(&self, ranks: &[Rank]) -> Result<Vec<Seat>, Error> {
+    fn seats(&self, ranks: &[Rank]) -> Result<Seats, Error> {
         seats(&mut self.store.reader(self.slot)?, own_name().job, ranks)
     }
 }
@@ -214,10 +216,10 @@ impl Writer {
         step();
         let there = There::new(store, own, slot).ok()?;
         // It knows this process, as one of its own node: so it is this node's store of this job.
-        let seat = there.seats(&[own.rank]).ok()?.pop()?;
+        let node = there.seats(&[own.rank]).ok()?.nodes.pop()?;
         let local = there.store.reader(there.slot).and_then(|mut reader| ranks(&mut reader, own.job)).ok()?;
         let is_here = local.binary_search(&own.rank).is_ok();
-        (is_here && (seat.node as usize) < there.hosts.len()).then_some(there)
+        (is_here && (node as usize) < there.hosts.len()).then_some(there)
     }
 }
 
