@@ -20,30 +20,30 @@ cd "$(dirname "$0")/.."
 
 # name | file | a model that notices it, in less than a second | sed expression
 mutants='
-relaxed publication     | src/shm/team/waking.rs | a_slot_is_used_again_only_when_it_has_been_read | s/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/
-relaxed look            | src/shm/reach.rs       | a_payload_arrives_with_its_flag                 | s/self.word.load(Ordering::Acquire)/self.word.load(Ordering::Relaxed)/
-no look before sleeping | src/shm/team/waking.rs | no_wake_up_is_lost_at_the_end_of_an_operation   | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(place(member, word, half), Ordering::Relaxed);/; s/^        asleep.store(place(member, word, half), Ordering::Relaxed);//
-sleeps elsewhere        | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/asleep.store(place(member, word, half)/asleep.store(place(member, word, Half::High)/
-no fence at the writer  | src/shm/team/waking.rs | no_wake_up_is_lost                              | /SYNC(asleep): either/,/fence/s/fence(Ordering::SeqCst);//
-sleeper not counted     | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/self.sleepers().fetch_add(1, Ordering::Relaxed);//; s/self.sleepers().fetch_sub(1, Ordering::Relaxed);//
-sleeper counted late    | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/self.sleepers().fetch_add(1, Ordering::Relaxed);/fence(Ordering::SeqCst);/; /SYNC(asleep): see/,/fence(/s/fence(Ordering::SeqCst);/self.sleepers().fetch_add(1, Ordering::Relaxed);/
-sleeper not counted on  | src/shm/team/waking.rs | no_wake_up_is_lost                              | s/fetch_add(1, Ordering::Relaxed)/store(1, Ordering::Relaxed)/; s/fetch_sub(1, Ordering::Relaxed)/store(0, Ordering::Relaxed)/
-relaxed last step       | src/shm/turn/view.rs   | a_payload_arrives_with_its_flag                 | s/line.store(last, Ordering::Release)/line.store(last, Ordering::Relaxed)/
-relaxed end             | src/shm/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/read.store(word(next, 0), Ordering::Release)/read.store(word(next, 0), Ordering::Relaxed)/
-no wake for the line    | src/shm/turn/view.rs   | no_wake_up_is_lost_where_the_end_wakes          | s/, (line, self.line_before(), last)//
-no wake for readers     | src/shm/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/.through.);$/[]);/
-line not awaited        | src/shm/turn/slots.rs  | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms - 1), 0)/(self.op.wrapping_sub(rooms), 0)/
-set not awaited         | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => (config.sets.into(), true),/_ => (config.lines, true),/
-set kept too long       | src/shm/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/!self.known(word(last.wrapping_add(1), 0))/false/
-set not told            | src/shm/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/self.said, self.stream.set.load(Ordering::Relaxed))/self.said, 0)/
-short slot not awaited  | src/shm/turn/slots.rs  | a_short_slot_is_used_again_only_when_all_have_read_it | s/(config.shorts.into(), false),/(config.lines, false),/
-rotating not awaited    | src/shm/turn/slots.rs  | what_is_short_and_rotates_lies_where_something_was_that_has_been_read | s/config.still as usize => (config.shorts/config.short => (config.shorts/
-rotating goes before    | src/shm/turn/slots.rs  | what_is_short_and_rotates_waits_for_a_set_that_was_gone_on_in | s/if wants_set \&\& config.rotates {/if wants_set \&\& config.rotates \&\& len > config.short {/
+relaxed publication     | src/shm/protocol/team/waking.rs | a_slot_is_used_again_only_when_it_has_been_read | s/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/
+relaxed look            | src/shm/protocol/reach.rs       | a_payload_arrives_with_its_flag                 | s/self.word.load(Ordering::Acquire)/self.word.load(Ordering::Relaxed)/
+no look before sleeping | src/shm/protocol/team/waking.rs | no_wake_up_is_lost_at_the_end_of_an_operation   | s/let seen = word.load(Ordering::Relaxed);/let seen = word.load(Ordering::Relaxed); fence(Ordering::SeqCst); asleep.store(place(member, word, half), Ordering::Relaxed);/; s/^        asleep.store(place(member, word, half), Ordering::Relaxed);//
+sleeps elsewhere        | src/shm/protocol/team/waking.rs | no_wake_up_is_lost                              | s/asleep.store(place(member, word, half)/asleep.store(place(member, word, Half::High)/
+no fence at the writer  | src/shm/protocol/team/waking.rs | no_wake_up_is_lost                              | /SYNC(asleep): either/,/fence/s/fence(Ordering::SeqCst);//
+sleeper not counted     | src/shm/protocol/team/waking.rs | no_wake_up_is_lost                              | s/self.sleepers().fetch_add(1, Ordering::Relaxed);//; s/self.sleepers().fetch_sub(1, Ordering::Relaxed);//
+sleeper counted late    | src/shm/protocol/team/waking.rs | no_wake_up_is_lost                              | s/self.sleepers().fetch_add(1, Ordering::Relaxed);/fence(Ordering::SeqCst);/; /SYNC(asleep): see/,/fence(/s/fence(Ordering::SeqCst);/self.sleepers().fetch_add(1, Ordering::Relaxed);/
+sleeper not counted on  | src/shm/protocol/team/waking.rs | no_wake_up_is_lost                              | s/fetch_add(1, Ordering::Relaxed)/store(1, Ordering::Relaxed)/; s/fetch_sub(1, Ordering::Relaxed)/store(0, Ordering::Relaxed)/
+relaxed last step       | src/shm/protocol/turn/view.rs   | a_payload_arrives_with_its_flag                 | s/line.store(last, Ordering::Release)/line.store(last, Ordering::Relaxed)/
+relaxed end             | src/shm/protocol/turn/view.rs   | a_line_is_used_again_only_when_all_have_read_it | s/read.store(word(next, 0), Ordering::Release)/read.store(word(next, 0), Ordering::Relaxed)/
+no wake for the line    | src/shm/protocol/turn/view.rs   | no_wake_up_is_lost_where_the_end_wakes          | s/, (line, self.line_before(), last)//
+no wake for readers     | src/shm/protocol/turn/view.rs   | no_wake_up_is_lost_at_the_end_of_an_operation   | s/.through.);$/[]);/
+line not awaited        | src/shm/protocol/turn/slots.rs  | a_line_is_used_again_only_when_all_have_read_it | s/(self.op.wrapping_sub(rooms - 1), 0)/(self.op.wrapping_sub(rooms), 0)/
+set not awaited         | src/shm/protocol/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/_ => (config.sets.into(), true),/_ => (config.lines, true),/
+set kept too long       | src/shm/protocol/turn/slots.rs  | a_set_holds_another_whole_message_only_when_all_have_read_it | s/!self.known(word(last.wrapping_add(1), 0))/false/
+set not told            | src/shm/protocol/turn/view.rs   | a_set_holds_another_whole_message_only_when_all_have_read_it | s/self.said, self.stream.set.load(Ordering::Relaxed))/self.said, 0)/
+short slot not awaited  | src/shm/protocol/turn/slots.rs  | a_short_slot_is_used_again_only_when_all_have_read_it | s/(config.shorts.into(), false),/(config.lines, false),/
+rotating not awaited    | src/shm/protocol/turn/slots.rs  | what_is_short_and_rotates_lies_where_something_was_that_has_been_read | s/config.still as usize => (config.shorts/config.short => (config.shorts/
+rotating goes before    | src/shm/protocol/turn/slots.rs  | what_is_short_and_rotates_waits_for_a_set_that_was_gone_on_in | s/if wants_set \&\& config.rotates {/if wants_set \&\& config.rotates \&\& len > config.short {/
 exchange goes before    | src/shm/op/block.rs    | a_set_holds_another_short_exchange_only_when_all_have_read_it | s/_ => longest,/_ => SHORTEST,/
 share not awaited       | src/shm/op/block.rs    | a_short_slot_holds_another_exchange_only_when_all_have_read_it | s/=> SHORTEST,/=> LINE,/
 piece not awaited       | src/shm/op/pipeline.rs | a_relay_combines_half                           | s/read(reader, before + 1)/read(reader, before)/
 relay overwrites        | src/shm/op/pipeline.rs | a_relay_combines_half                           | s/run.free(step).await?;//
-relaxed glance          | src/shm/turn/alike.rs  | two_exchange_lines                              | s/reached(word.load(Ordering::Acquire), self.target)/reached(word.load(Ordering::Relaxed), self.target)/
+relaxed glance          | src/shm/protocol/turn/alike.rs  | two_exchange_lines                              | s/reached(word.load(Ordering::Acquire), self.target)/reached(word.load(Ordering::Relaxed), self.target)/
 short not awaited       | src/shm/op/short.rs    | a_set_holds_another_short_exchange_only_when_all_have_read_it | s/|| !first.has(source)/\&\& !first.has(source)/
 exchange not awaited    | src/shm/op/alltoall/places.rs | a_set_holds_another_exchange_only_when_all_have_read_it | s/false => want_set(.*$/false => 0,/
 ring not awaited        | src/shm/op/scatter.rs  | all_places_are_used_again_only_when_all_have_read | s/room_free(want_set(.*$/room_free(0).await?;/
@@ -51,18 +51,18 @@ block told too early    | src/shm/op/dealt.rs    | a_block_arrives_before_the_ne
 portion not awaited     | src/shm/op/dealt.rs    | a_place_is_used_again_only_when_its_reader_has_read | s/read: k as u32 + 1/read: k as u32/
 gather not awaited      | src/shm/op/gather.rs   | a_piece_of_a_block_stays_until_the_root_has_read_it | s/count(&turn, before, index(root, me))/& - 1/
 half not awaited        | src/shm/op/gather.rs   | a_half_of_a_set_stays_until_the_root_has_read_it | s/count(&turn, before, index(root, me))/& - 1/
-length not compared     | src/shm/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/self.said_by(member) != said(len) || (len > LINE \&\& self.differs_at_once(member, len))/false/
-length not noted        | src/shm/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/if len > LINE {$/if len > LINE + 4 {/
+length not compared     | src/shm/protocol/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/self.said_by(member) != said(len) || (len > LINE \&\& self.differs_at_once(member, len))/false/
+length not noted        | src/shm/protocol/turn/lengths.rs | who_has_another_length_learns_it_with_the_flag  | s/if len > LINE {$/if len > LINE + 4 {/
 block not compared      | src/shm/op/told.rs     | who_has_another_block_learns_it_with_the_flag   | s/if found != said {$/if false {/
 block not noted         | src/shm/op/told.rs     | who_has_another_block_learns_it_with_the_flag   | s/view.note(len, if short(len)/view.note(len + 1, if short(len)/
 number not compared     | src/shm/op/told.rs     | who_has_another_block_than_others_learns_it_with_the_flag | s/TABLE => entry_of(view, member) != Some(number),/TABLE => false,/
 number not noted        | src/shm/op/told.rs     | who_has_another_block_than_others_learns_it_with_the_flag | s/at.write(number(len, short(len)))/at.write(0)/
-numbers over blocks     | src/shm/turn/lengths.rs | who_has_another_block_than_others_learns_it_with_the_flag | s/LINE - size_of::<u16>() \* (self.size() - 1)/0/
-relaxed failure         | src/shm/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/
-flip not counted        | src/shm/mailbox.rs     | what_is_counted_is_seen                         | s/store(self.news, Ordering::Release)/store(self.news, Ordering::Relaxed)/
-relaxed flip            | src/shm/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/
-next set not awaited    | src/shm/turn/rotation.rs | a_set_that_was_gone_on_in_is_used_again_only_when_it_has_been_read | s/(1..u32::from(sets)).contains(&since)/false/
-slot not awaited        | src/shm/turn/slots.rs  | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
+numbers over blocks     | src/shm/protocol/turn/lengths.rs | who_has_another_block_than_others_learns_it_with_the_flag | s/LINE - size_of::<u16>() \* (self.size() - 1)/0/
+relaxed failure         | src/shm/protocol/team.rs        | who_fails_reads_no_more                         | s/failed.load(Ordering::Acquire) != 0/failed.load(Ordering::Relaxed) != 0/
+flip not counted        | src/shm/pool/mailbox.rs     | what_is_counted_is_seen                         | s/store(self.news, Ordering::Release)/store(self.news, Ordering::Relaxed)/
+relaxed flip            | src/shm/pool/mailbox.rs     | two_groups_in_two_words                         | s/store(self.written.index., Ordering::Release)/store(self.written[index], Ordering::Relaxed)/
+next set not awaited    | src/shm/protocol/turn/rotation.rs | a_set_that_was_gone_on_in_is_used_again_only_when_it_has_been_read | s/(1..u32::from(sets)).contains(&since)/false/
+slot not awaited        | src/shm/protocol/turn/slots.rs  | a_slot_is_used_again_only_when_it_has_been_read | s/word(self.op, before + 1)/word(self.op, before)/
 lock: reader goes past  | src/sync/rwlock/two_mutexes.rs | who_writes_2n_mutex_is_alone | s/let entered = main.lock();/let entered = Ok::<_, Error>(());/
 lock: newcomers kept    | src/sync/rwlock/two_mutexes.rs | who_writes_2n_mutex_is_alone | s/area.mutex(reader, SIGNALLING).unlock();//
 signal: mutex not taken | src/sync/rwlock/mutex_signal.rs | who_writes_n_mutex_signal_is_alone | s/area.mutex(reader, MAIN).lock()?;//

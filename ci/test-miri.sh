@@ -65,4 +65,4 @@ notices() {
     echo "'$change' in $file noticed"
     cp "$file" "$copy/$file"
 }
-notices src/shm/team/waking.rs 's/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/'
+notices src/shm/protocol/team/waking.rs 's/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/'

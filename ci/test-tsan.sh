@@ -14,9 +14,9 @@
 #
 # What it does not see: other processes (each has a sanitizer of its own), hence pools and groups; stores that
 # go past the cache, and copies of more than 2 KiB to 1 to 63 bytes behind, by vectors (both in
-# src/shm/copy.rs), which are written in assembler; and fences. Those between `asleep` and the awaited word
-# (src/shm/team/waking.rs) order atomic accesses only, no contents: without them nothing looks like a race.
-# That no wake-up is lost is checked by ci/test-loom.sh.
+# src/shm/copy/mod.rs), which are written in assembler; and fences. Those between `asleep` and the awaited
+# word (src/shm/protocol/team/waking.rs) order atomic accesses only, no contents: without them nothing looks
+# like a race. That no wake-up is lost is checked by ci/test-loom.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,7 +42,7 @@ copy=$scratch/source
 mkdir "$copy"
 cp -r Cargo.toml Cargo.lock build.rs src tests mpiperf gateway coll-rust ompi-glue "$copy"
 cp -a "$CARGO_TARGET_DIR" "$scratch/target"
-file=src/shm/team/waking.rs
+file=src/shm/protocol/team/waking.rs
 sed 's/word.store(next, Ordering::Release)/word.store(next, Ordering::Relaxed)/' "$file" >"$copy/$file"
 if cmp -s "$file" "$copy/$file"; then
     echo "nothing to break in $file: adapt ci/test-tsan.sh to the source" >&2

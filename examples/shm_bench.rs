@@ -6,9 +6,9 @@
 //!     [bypass from]
 
 use coll_rust::endpoint::{Result, Span, Stream};
-use coll_rust::shm::heap::Heap;
+use coll_rust::shm::memory::heap::Heap;
 use coll_rust::shm::op::{self, Combine};
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use coll_rust::sync::wait::{Patience, Waiting, yield_now};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;

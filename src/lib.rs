@@ -32,7 +32,7 @@
 //! A communicator whose processes share a node does without most of that: `ffi::run` runs the operations
 //! of [`shm`] over a queue of fragments per process. Long ones are `async fn`s too,
 //! [short](shm::op::short) ones all go through one function. Plain blocking calls get there straight from
-//! the export. On several nodes, [`hier`] does at the level of the node what they do, by [`shm::node`].
+//! the export. On several nodes, [`hier`] does at the level of the node what they do, by [`shm::exec::node`].
 //!
 //! # Layers
 //!

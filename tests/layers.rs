@@ -283,3 +283,25 @@ fn the_layers_of_ffi_import_what_they_say() {
         assert_eq!(other, None, "{}/mod.rs has more than its parts", folder.display());
     }
 }
+
+/// The parts of `shm`: each imports only those before it. `src/shm/mod.rs` has the same order.
+const PARTS_OF_SHM: [&str; 12] =
+    ["os", "memory", "config", "copy", "pool", "group", "policy", "thresholds", "protocol", "op", "rates", "exec"];
+
+#[test]
+fn the_parts_of_shm_import_those_before_them() {
+    let imports = imports_among_parts(Path::new("shm"));
+    let parts: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
+    assert_eq!(parts, BTreeSet::from(PARTS_OF_SHM), "a file of src/shm lies in no part");
+    for (at, part) in PARTS_OF_SHM.iter().enumerate() {
+        let beyond: Vec<_> =
+            imports[*part].iter().filter(|other| !PARTS_OF_SHM[..at].contains(&other.as_str())).collect();
+        assert!(beyond.is_empty(), "src/shm/{part} imports {beyond:?}, which comes after it");
+    }
+    let src = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let text = fs::read_to_string(src.join("shm/mod.rs")).unwrap();
+    let head = text.split("# Words").next().unwrap();
+    let at =
+        |part: &str| head.find(&format!("[`{part}`]")).unwrap_or_else(|| panic!("src/shm/mod.rs does not name {part}"));
+    assert!(PARTS_OF_SHM.is_sorted_by_key(|part| at(part)), "src/shm/mod.rs names them in another order");
+}

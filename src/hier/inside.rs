@@ -8,9 +8,9 @@ use crate::algo::Stage;
 use crate::algo::data::{Grouped, Role};
 use crate::algo::{alltoall, gather, scatter};
 use crate::endpoint::{Blocks, Endpoint, Rank, Result, Span, Stream};
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 use crate::shm::op as shm;
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 use std::ops::Range;
 use std::pin::pin;
 
@@ -128,7 +128,7 @@ pub async fn gather<E: Endpoint, S: Stream, B: Blocks>(
     equal: Option<usize>,
     posts: usize,
 ) -> Result<()> {
-    let lines = equal.is_some_and(|len| len <= crate::shm::layout::LINE);
+    let lines = equal.is_some_and(|len| len <= crate::shm::memory::layout::LINE);
     let Some((inside, turn)) = opened(job, root, lines).await else {
         return gather::linear::linear(stage, root as usize, role, posts).await;
     };

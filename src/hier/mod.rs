@@ -37,9 +37,9 @@ pub mod tree;
 use crate::algo::Stage;
 use crate::endpoint::{Endpoint, Result, Tag};
 use crate::select::{Facts, Family, Setting, Spec};
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 use crate::shm::op::Combine;
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 use crate::topo::{Group, Level};
 
 /// The phases of operations; each has the phase after it too.

@@ -3,8 +3,8 @@
 //! the same time.
 
 use crate::endpoint::Result;
-use crate::shm::node::Node;
-use crate::shm::turn::Turn;
+use crate::shm::exec::node::Node;
+use crate::shm::protocol::turn::Turn;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Sizes and limits of a team.
 
-use crate::shm::layout::{LINES, SHORT};
+use crate::shm::memory::layout::{LINES, SHORT};
 use crate::sync::wait::Waiting;
 
 /// The most fragments of a set.
@@ -101,18 +101,19 @@ pub struct Config {
     /// Sets of a queue: so many operations of a stream may be about at a time. A power of two up to 8; up to
     /// 4 where processes take turns on the cores.
     pub sets: u8,
-    /// Bytes of a set that are in use at a time where [that is best](crate::shm::turn::Turn::narrowed), as a
-    /// power of two.
+    /// Bytes of a set that are in use at a time where [that is
+    /// best](crate::shm::protocol::turn::Turn::narrowed), as a power of two.
     pub window: u8,
     /// Bytes of a small slot, of which there are as many as lines; 0: there are none. Made an eighth of
     /// [`short`](Config::short) where processes take turns on the cores, if that is a multiple of 64.
     pub small: u16,
     /// Whether long writes to queues may go past the caches too, from a little less than
-    /// [`bypass_min`](Config::bypass_min) on: see [`writes_past`](crate::shm::turn::View::writes_past).
+    /// [`bypass_min`](Config::bypass_min) on: see
+    /// [`writes_past`](crate::shm::protocol::turn::View::writes_past).
     pub past: bool,
-    /// Whether slots of sets go [round the whole queue](crate::shm::turn::rotation), where each member has a
-    /// core: a line is written again only when those who have read it no longer have it in their own caches,
-    /// and then need not be asked to give it up.
+    /// Whether slots of sets go [round the whole queue](crate::shm::protocol::turn::rotation), where each
+    /// member has a core: a line is written again only when those who have read it no longer have it in their
+    /// own caches, and then need not be asked to give it up.
     pub rotates: bool,
 }
 
@@ -171,9 +172,9 @@ impl Config {
     }
 
     /// Whether [more](Config::whole_gathered) of what is gathered travels as a whole than of other messages.
-    /// Then, in blocking operations, what is longer [travels in halves](crate::shm::turn::Turn::halved) of
-    /// what is in use of a set: whoever has a core copies all that there is room for. Bcast and Reduce lost
-    /// by that.
+    /// Then, in blocking operations, what is longer [travels in
+    /// halves](crate::shm::protocol::turn::Turn::halved) of what is in use of a set: whoever has a core
+    /// copies all that there is room for. Bcast and Reduce lost by that.
     #[inline(always)]
     pub fn gathers_in_halves(&self) -> bool {
         self.whole_gathered > self.whole
@@ -214,8 +215,8 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shm::heap::Heap;
-    use crate::shm::team::Team;
+    use crate::shm::memory::heap::Heap;
+    use crate::shm::protocol::team::Team;
 
     #[test]
     fn queues_take_no_more_where_there_are_many_of_them() {

@@ -6,7 +6,7 @@
 use crate::shm::config::Config;
 use crate::shm::config::Cores;
 use crate::shm::copy;
-use crate::shm::reading::Way;
+use crate::shm::group::reading::Way;
 
 /// Where n processes take turns on the cores, blocks are read that have so many bytes / n²: those of a
 /// scatter, and those of an alltoall. Where two cores' caches are fast, reading shorter ones takes 5 to 15 %
@@ -74,7 +74,7 @@ impl From<usize> for Reads {
 /// Thresholds of each mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByMode {
-    /// Of blocking operations, which may be [divided](super::op::divided).
+    /// Of blocking operations, which may be [divided](crate::shm::op::divided).
     pub blocking: Thresholds,
     /// Of all others.
     pub others: Thresholds,
@@ -88,7 +88,7 @@ impl From<Thresholds> for ByMode {
 
 impl Thresholds {
     /// The least of all.
-    pub(in crate::shm) fn least(&self) -> usize {
+    pub(super) fn least(&self) -> usize {
         let &Thresholds { bcast, gather, scatter, allgather, alltoall, allreduce } = self;
         [gather, scatter, allgather, alltoall.from, allreduce].into_iter().fold(bcast, usize::min)
     }

@@ -4,10 +4,10 @@
 use crate::job::Machine;
 use coll_rust::endpoint::{Endpoint, Error, Rank, Result, Span, Tag};
 use coll_rust::hier::Job;
-use coll_rust::shm::heap::Heap;
-use coll_rust::shm::node::Node;
+use coll_rust::shm::exec::node::Node;
+use coll_rust::shm::memory::heap::Heap;
 use coll_rust::shm::op::Combine;
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use coll_rust::shm::thresholds::Thresholds;
 use coll_rust::sim::{Rng, SimEndpoint, SimPost, SimTemp};
 use coll_rust::topo::Group;

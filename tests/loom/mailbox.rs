@@ -5,7 +5,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use coll_rust::shm::mailbox::{Board, Inbox, Outbox};
+use coll_rust::shm::pool::mailbox::{Board, Inbox, Outbox};
 use coll_rust::sync::atomic::{AtomicU64, Ordering};
 
 struct Shared {

@@ -2,7 +2,7 @@
 //! A team's memory for the model checker, which knows each word and each slot of it.
 
 use coll_rust::endpoint::Result;
-use coll_rust::shm::layout::{Control, LINE, LINES, Sleepers, StreamControl};
+use coll_rust::shm::memory::layout::{Control, LINE, LINES, Sleepers, StreamControl};
 use coll_rust::shm::memory::{Contents, Member, Memory, Page};
 use coll_rust::sync::model::{register_contents, register_word};
 use std::mem::offset_of;

@@ -5,9 +5,9 @@
 use super::memory::{Modelled, Needs};
 use coll_rust::endpoint::{Error, Result, Span};
 use coll_rust::shm::copy;
-use coll_rust::shm::layout::LINES;
+use coll_rust::shm::memory::layout::LINES;
 use coll_rust::shm::op::{self, Combine};
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use coll_rust::sim::{SimBlocks, SimStream};
 use coll_rust::sync::wait::{Mode, Patience, Waiting, yield_now};
 use std::task::{Context, Poll, Waker};

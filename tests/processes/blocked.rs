@@ -5,8 +5,8 @@ use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 
-use coll_rust::shm::backing::Backing;
 use coll_rust::shm::memory::Memory;
+use coll_rust::shm::pool::backing::Backing;
 
 use super::cases::{self, NoGroup, check_controls, group};
 use super::job::{Folder, Job, run_after, skipped};

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coll_rust::shm::budget::Budget;
-use coll_rust::shm::failure::Failure;
+use coll_rust::shm::group::reading::{Way, Ways};
 use coll_rust::shm::group::{Draft, Group};
-use coll_rust::shm::locator::{HELLO_BYTES, Hello, Place};
 use coll_rust::shm::memory::Memory;
 use coll_rust::shm::memory::PAGE;
+use coll_rust::shm::os::budget::Budget;
+use coll_rust::shm::os::failure::Failure;
 use coll_rust::shm::pool::Pool;
-use coll_rust::shm::reading::{Way, Ways};
+use coll_rust::shm::pool::locator::{HELLO_BYTES, Hello, Place};
 
 use super::job::Job;
 use super::{blocked, faults, life, load, placement, secret, zero_copy};

@@ -7,9 +7,9 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
-use coll_rust::shm::cma;
-use coll_rust::shm::reading::Ways;
-use coll_rust::shm::smsc::{Component, Endpoint, View};
+use coll_rust::shm::copy::cma;
+use coll_rust::shm::copy::smsc::{Component, Endpoint, View};
+use coll_rust::shm::group::reading::Ways;
 
 /// What a component does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use coll_rust::endpoint::Error;
 use coll_rust::shm::group::Draft;
+use coll_rust::shm::group::reading::Ways;
 use coll_rust::shm::memory::PAGE;
 use coll_rust::shm::memory::{Contents, Memory};
-use coll_rust::shm::reading::Ways;
 
 use super::cases::{self, check_controls, eventually, fill, filled, group, member};
 use super::job::{Folder, Job, UNNAMED, run, run_after, skipped};
@@ -107,10 +107,10 @@ fn names_that_were_left_go() {
         file
     };
     let owned = file("coll_rust.owned", true);
-    assert!(coll_rust::shm::lifelock::take(&owned));
+    assert!(coll_rust::shm::os::lifelock::take(&owned));
     drop((file("coll_rust.left", true), file("coll_rust.new", false), file("another", true)));
-    let backing = coll_rust::shm::backing::Backing::Folder(folder.0.clone());
-    drop(coll_rust::shm::backing::Store::create(&backing, 16 * PAGE as u64).unwrap());
+    let backing = coll_rust::shm::pool::backing::Backing::Folder(folder.0.clone());
+    drop(coll_rust::shm::pool::backing::Store::create(&backing, 16 * PAGE as u64).unwrap());
     let mut left: Vec<_> = folder.files().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
     left.sort();
     assert_eq!(left, ["another", "coll_rust.new", "coll_rust.owned"]);
@@ -193,7 +193,7 @@ pub fn full(job: &mut Job) {
 
 fn check_names(job: &mut Job) {
     job.barrier();
-    if let coll_rust::shm::backing::Backing::Folder(folder) = &job.backing {
+    if let coll_rust::shm::pool::backing::Backing::Folder(folder) = &job.backing {
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
     }
     job.barrier();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use coll_rust::shm::backing::Backing;
+use coll_rust::shm::pool::backing::Backing;
 
 /// The most a job may take.
 const LIMIT: Duration = Duration::from_secs(15);

@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use coll_rust::endpoint::Error;
-use coll_rust::shm::backing::Backing;
-use coll_rust::shm::budget::Budget;
+use coll_rust::shm::group::reading::{Way, Ways};
 use coll_rust::shm::group::{Draft, Group};
-use coll_rust::shm::layout::Sleepers;
-use coll_rust::shm::locator::{HELLO_BYTES, Locator, Place};
 use coll_rust::shm::memory::PAGE;
+use coll_rust::shm::memory::layout::Sleepers;
 use coll_rust::shm::memory::{Contents, Memory, Page};
-use coll_rust::shm::peer::Peer;
+use coll_rust::shm::os::budget::Budget;
 use coll_rust::shm::pool::Pool;
-use coll_rust::shm::reading::{Way, Ways};
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::pool::backing::Backing;
+use coll_rust::shm::pool::locator::{HELLO_BYTES, Locator, Place};
+use coll_rust::shm::pool::peer::Peer;
+use coll_rust::shm::protocol::team::{Config, Team};
 
 use super::cases::{self, check_controls, fill, filled, group, member, zero};
 use super::job::{Folder, Job, run};

@@ -5,10 +5,10 @@ use std::io;
 use std::ptr;
 
 use coll_rust::endpoint::{Error, Span};
+use coll_rust::shm::group::reading::Ways;
 use coll_rust::shm::memory::Memory;
 use coll_rust::shm::op;
-use coll_rust::shm::reading::Ways;
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 
 use super::cases::{self, byte, group_by, member};
 use super::job::{Job, run, skipped};

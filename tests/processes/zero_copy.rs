@@ -8,12 +8,12 @@ use std::task::{Context, Poll, Waker};
 
 use coll_rust::endpoint::{Blocks, Result, Span, Stream};
 use coll_rust::pattern::neighborhood::Neighbors;
+use coll_rust::shm::group::reading::{self, Way, Ways};
 use coll_rust::shm::memory::Memory;
 use coll_rust::shm::op::neighbor::Edges;
 use coll_rust::shm::op::{self, Combine};
-use coll_rust::shm::reading::{self, Way, Ways};
-use coll_rust::shm::team::{Config, Team};
-use coll_rust::shm::turn::Turn;
+use coll_rust::shm::protocol::team::{Config, Team};
+use coll_rust::shm::protocol::turn::Turn;
 
 use super::cases::{self, byte, group_by, member};
 use super::component::{Fake, What};

@@ -3,7 +3,7 @@
 
 use coll_rust::endpoint::{Result, Span};
 use coll_rust::shm::op::Combine;
-use coll_rust::shm::team::Config;
+use coll_rust::shm::protocol::team::Config;
 use coll_rust::sim::{Rng, SimStream};
 use coll_rust::sync::wait::{Mode, Waiting};
 use std::sync::Mutex;

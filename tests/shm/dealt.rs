@@ -4,7 +4,7 @@
 use super::data::{bytes, hash};
 use super::world::{Work, World};
 use coll_rust::shm::op::scatter;
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use coll_rust::sim::{Rng, SimBlocks, SimStream};
 
 /// Bytes of the blocks of an operation, the same on all members: none, short ones, and up to eight rings.

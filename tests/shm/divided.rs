@@ -3,10 +3,10 @@
 
 use super::world::{Work, World};
 use coll_rust::endpoint::{Result, Span};
-use coll_rust::shm::layout::BLOCKING;
+use coll_rust::shm::memory::layout::BLOCKING;
 use coll_rust::shm::op::barrier::barrier;
 use coll_rust::shm::op::bcast::bcast;
-use coll_rust::shm::team::Config;
+use coll_rust::shm::protocol::team::Config;
 use std::task::{Context, Poll, Waker};
 
 /// Two members who may divide whatever they like, with this stream in use.

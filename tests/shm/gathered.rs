@@ -5,7 +5,7 @@
 use super::data::{bytes, hash};
 use super::world::{Work, World};
 use coll_rust::shm::op::{allgather, gather};
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use coll_rust::sim::{Rng, SimBlocks, SimStream};
 
 /// Operations in a row, two of a kind, and Gathers with the same root: the second one uses the set again.

@@ -6,7 +6,7 @@ use super::data::{Affine, Late, bytes, elements, stream};
 use super::waits::{Suspends, Waits};
 use coll_rust::endpoint::Span;
 use coll_rust::pattern::neighborhood::Neighbors;
-use coll_rust::shm::layout::LINE;
+use coll_rust::shm::memory::layout::LINE;
 use coll_rust::shm::op;
 use coll_rust::shm::op::neighbor::Edges;
 use coll_rust::shm::op::peers::Everybody;
@@ -14,9 +14,9 @@ use coll_rust::shm::op::short::exchange::Allgather;
 use coll_rust::shm::op::short::reductions::{AtRoot, Prefix, Reduction, Scattered, ToAll, ToRoot};
 use coll_rust::shm::op::short::rooted::{Barrier, Bcast, Collect, Deal, Give, Take};
 use coll_rust::shm::policy::TABLE;
-use coll_rust::shm::team::Team;
+use coll_rust::shm::protocol::team::Team;
+use coll_rust::shm::protocol::turn::Turn;
 use coll_rust::shm::thresholds::Reads;
-use coll_rust::shm::turn::Turn;
 use coll_rust::sim::{Rng, SimBlocks};
 
 /// The operations.

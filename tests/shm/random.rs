@@ -5,14 +5,14 @@ use super::data::{Floats, config, elements, hash, seeds};
 use super::operations::{Call, KINDS, run};
 use super::world::{Work, World};
 use coll_rust::shm::op;
-use coll_rust::shm::team::Config;
+use coll_rust::shm::protocol::team::Config;
 use coll_rust::sim::Rng;
 
 /// Sizes of teams; the common ones come up more often.
 const SIZES: [usize; 16] = [1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 2, 16];
 
 /// A sequence on one stream, per member.
-async fn sequence(team: &coll_rust::shm::team::Team, stream: (usize, usize), calls: Vec<Call>) {
+async fn sequence(team: &coll_rust::shm::protocol::team::Team, stream: (usize, usize), calls: Vec<Call>) {
     for call in calls {
         run(team, stream.0, stream.1, call).await;
     }
@@ -77,7 +77,7 @@ fn long_operands_are_read_where_they_lie() {
         let work = |team| {
             let expected = &expected;
             Box::pin(async move {
-                let team: &coll_rust::shm::team::Team = team;
+                let team: &coll_rust::shm::protocol::team::Team = team;
                 let mut input = bytes(team.me());
                 let mut output = vec![0; input.len()];
                 let from = elements(&mut input, 4);
@@ -113,7 +113,7 @@ fn floats_agree_bitwise_for_every_size_and_root() {
                 let work = |team| {
                     let (values, expected) = (&values, &expected);
                     Box::pin(async move {
-                        let team: &coll_rust::shm::team::Team = team;
+                        let team: &coll_rust::shm::protocol::team::Team = team;
                         for root in 0..=size {
                             let mut input = values(team.me());
                             let mut output = vec![0; input.len()];

@@ -6,7 +6,7 @@ use super::data::{Affine, bytes, config, elements, seeds, span};
 use super::world::{Work, World};
 use coll_rust::shm::op::tree::{self, Rung, Tree};
 use coll_rust::shm::op::{barrier, bcast, gather};
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use coll_rust::sim::{Rng, SimBlocks};
 use coll_rust::sync::wait::Waiting;
 use std::sync::Mutex;

@@ -5,7 +5,7 @@ use super::data::Floats;
 use super::world::{Access, Work, World};
 use coll_rust::endpoint::{Error, Result, Span};
 use coll_rust::shm::op;
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use coll_rust::sim::SimBlocks;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};

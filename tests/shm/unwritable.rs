@@ -8,7 +8,7 @@ use coll_rust::endpoint::{Blocks, Error, Result, Span, Stream};
 use coll_rust::shm::op::barrier::barrier;
 use coll_rust::shm::op::bcast::bcast;
 use coll_rust::shm::op::{gather, scatter};
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};

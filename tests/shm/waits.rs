@@ -3,8 +3,8 @@
 
 use coll_rust::endpoint::Result;
 use coll_rust::shm::op::short::{self, Short};
-use coll_rust::shm::turn::Turn;
-use coll_rust::shm::turn::waits::Runs;
+use coll_rust::shm::protocol::turn::Turn;
+use coll_rust::shm::protocol::turn::waits::Runs;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;

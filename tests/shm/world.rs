@@ -2,9 +2,9 @@
 //! Members as futures of one thread.
 
 use coll_rust::endpoint::Result;
-use coll_rust::shm::heap::Heap;
+use coll_rust::shm::memory::heap::Heap;
 use coll_rust::shm::memory::{Contents, Member, Memory, Page};
-use coll_rust::shm::team::{Config, Team};
+use coll_rust::shm::protocol::team::{Config, Team};
 use coll_rust::sim::Rng;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 
 use crate::ffi::base::kind::Kind;
 use crate::ffi::call::arguments::Call;
-use crate::shm::layout::LINE;
-use crate::shm::team::Team;
+use crate::shm::memory::layout::LINE;
+use crate::shm::protocol::team::Team;
 
 /// Whether a call may go through shared memory: all of it, or what happens within the nodes. The same on all
 /// ranks.

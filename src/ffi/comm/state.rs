@@ -9,7 +9,7 @@ use crate::ffi::comm::topology::Neighborhood;
 use crate::ffi::comm::trees::{Trees, goes_unasked};
 use crate::params::Config;
 use crate::select::decision::is_shared_within_node;
-use crate::shm::team::Team;
+use crate::shm::protocol::team::Team;
 use crate::topo::TreeLevels;
 use std::ops::Deref;
 use std::ptr;

@@ -22,12 +22,12 @@ use crate::ffi::process::{pool, version};
 use crate::params::{Shm, ZeroCopy};
 use crate::shm::config::{Cores, ROTATING};
 use crate::shm::copy;
+use crate::shm::copy::smsc::Endpoint as SmscEndpoint;
+use crate::shm::group::reading::{Way, Ways};
 use crate::shm::group::{Draft, Group};
-use crate::shm::locator::{HELLO_BYTES, Hello};
+use crate::shm::pool::locator::{HELLO_BYTES, Hello};
+use crate::shm::protocol::team::Team;
 use crate::shm::rates::Rates;
-use crate::shm::reading::{Way, Ways};
-use crate::shm::smsc::Endpoint as SmscEndpoint;
-use crate::shm::team::Team;
 use crate::sync::cores::{ROOM_BYTES, Room, take_turns};
 use crate::topo::Level;
 use std::future::poll_fn;
@@ -325,7 +325,7 @@ fn smsc_endpoint(comm: &Core, ways: Ways, rank: Rank) -> Option<SmscEndpoint> {
 }
 
 /// What succeeded; a failure is told at verbose level 2.
-fn said<T>(result: std::result::Result<T, crate::shm::failure::Failure>) -> Option<T> {
+fn said<T>(result: std::result::Result<T, crate::shm::os::failure::Failure>) -> Option<T> {
     result.map_err(|failure| messages::remark(&format!("shared memory: {failure}"))).ok()
 }
 

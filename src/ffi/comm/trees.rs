@@ -6,7 +6,7 @@ use crate::ffi::base::kind::Kind;
 use crate::ffi::comm::core::Core;
 use crate::shm::op::tree::Tree;
 use crate::shm::policy::choose::least_members_for_tree;
-use crate::shm::team::Team;
+use crate::shm::protocol::team::Team;
 use crate::topo::TreeLevels;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

@@ -4,7 +4,7 @@
 use crate::ffi::base::glue::{self, cr_smsc};
 use crate::ffi::base::messages;
 use crate::params::Topic;
-use crate::shm::smsc::{Component, View};
+use crate::shm::copy::smsc::{Component, View};
 use std::ptr::{self, NonNull};
 use std::sync::{Once, OnceLock};
 

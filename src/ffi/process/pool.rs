@@ -4,12 +4,12 @@
 
 use crate::ffi::base::{glue, messages};
 use crate::params::{Shm, ShmBacking, Topic};
-use crate::shm::allowance;
-use crate::shm::backing::Backing;
-use crate::shm::budget::Budget;
-use crate::shm::failure::Failure;
-use crate::shm::locator::Place;
+use crate::shm::os::allowance;
+use crate::shm::os::budget::Budget;
+use crate::shm::os::failure::Failure;
 use crate::shm::pool::Pool;
+use crate::shm::pool::backing::Backing;
+use crate::shm::pool::locator::Place;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,9 +6,9 @@ use crate::endpoint::Result;
 use crate::ffi::base::messages;
 use crate::params::{Shm, Times};
 use crate::shm::config::Cores;
+use crate::shm::group::reading::{WAYS, Way};
+use crate::shm::protocol::team::Team;
 use crate::shm::rates::{self, RATES_BYTES, Rates, Terms};
-use crate::shm::reading::{WAYS, Way};
-use crate::shm::team::Team;
 use crate::shm::thresholds::{self, Thresholds};
 use std::sync::OnceLock;
 

@@ -6,7 +6,7 @@ use crate::ffi::base::glue::{self, CR_ERR_OTHER, cr_differences, cr_release, omp
 use crate::ffi::base::messages;
 use crate::ffi::base::name::own_name;
 use crate::params::Topic;
-use crate::shm::locator::{HELLO_BYTES, Hello};
+use crate::shm::pool::locator::{HELLO_BYTES, Hello};
 use crate::version::{self, Difference, Release};
 use std::env;
 use std::ffi::{CStr, CString, c_char};

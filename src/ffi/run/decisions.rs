@@ -13,11 +13,11 @@ use crate::ffi::comm::state::Comm;
 use crate::hier::Job;
 use crate::hier::allreduce::Specs;
 use crate::select::{Facts, Family, Setting, Spec};
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 use crate::shm::op::{choice, tally};
 use crate::shm::policy::{Choice, Groups, Operation, Rule, Way};
+use crate::shm::protocol::turn::Turn;
 use crate::shm::thresholds::{Reads, Thresholds};
-use crate::shm::turn::Turn;
 use crate::topo::Level;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

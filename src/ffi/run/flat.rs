@@ -18,7 +18,7 @@ use crate::ffi::run::joined::{self, HostRole};
 use crate::hier::central::What;
 use crate::pattern::lengths::Lengths;
 use crate::select::{Allgather, Alltoall, Choice, Gather, ReduceScatter, Scan, Scatter};
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 
 /// Runs a call by the algorithm that was decided on.
 pub async fn run(ep: &HostEndpoint, comm: &Comm, call: &Call<'_>, node: Option<Node<'_>>) -> Result<()> {

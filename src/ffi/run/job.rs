@@ -7,7 +7,7 @@ use crate::ffi::comm::host::HostEndpoint;
 use crate::ffi::comm::state::Comm;
 use crate::hier::Job;
 use crate::hier::plans::Plan;
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 
 /// How much data, and how it may be treated.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use crate::ffi::run::job::{Amount, job};
 use crate::hier::Job;
 use crate::hier::central::{self, What};
 use crate::hier::plans::Along;
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 
 /// Whether a reduction goes through one process, as between clusters it may have to.
 pub fn is_central(comm: &Comm, call: &Call<'_>, root: Option<Rank>) -> Result<bool> {

@@ -5,8 +5,8 @@ use crate::endpoint::Result;
 use crate::ffi::call::arguments::{Call, needed};
 use crate::ffi::mpi::data::HostBlocks;
 use crate::shm::op;
+use crate::shm::protocol::turn::Turn;
 use crate::shm::thresholds::Reads;
-use crate::shm::turn::Turn;
 
 /// The root's data, to all.
 pub async fn bcast(turn: Turn<'_>, call: &Call<'_>, zero_copy: usize) -> Result<()> {

@@ -19,10 +19,10 @@ use crate::hier::plans::Along;
 use crate::pattern::bundles::Bundles;
 use crate::pattern::neighborhood::Neighbors;
 use crate::select::{Choice, Neighbor};
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 use crate::shm::op;
+use crate::shm::protocol::turn::Turn;
 use crate::shm::thresholds::Thresholds;
-use crate::shm::turn::Turn;
 
 /// No data, of a rank without neighbours.
 static NOTHING: Side<'static> = Side::NOTHING;

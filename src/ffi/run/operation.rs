@@ -19,7 +19,7 @@ use crate::hier::central::{self, What};
 use crate::hier::plans::Along;
 use crate::hier::{self, Job, allreduce::Specs};
 use crate::select::{Reduce, Spec, segment_size};
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 use crate::shm::policy::Operation;
 use crate::topo::{LevelSpec, Shape};
 use std::ptr;

@@ -17,14 +17,14 @@ use crate::ffi::comm::state::Comm;
 use crate::ffi::comm::team;
 use crate::ffi::process::pool;
 use crate::ffi::run::{decisions, moves, neighbor, trees};
-use crate::shm::layout::LINE;
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
+use crate::shm::memory::layout::LINE;
 use crate::shm::op::tree::Tree;
 use crate::shm::op::{self, Combine};
 use crate::shm::policy::{Groups, Way};
-use crate::shm::team::Team;
+use crate::shm::protocol::team::Team;
+use crate::shm::protocol::turn::Turn;
 use crate::shm::thresholds::Thresholds;
-use crate::shm::turn::Turn;
 use std::sync::Arc;
 
 /// The part of an eligible call's operation that happens on this node, which is one of several; it lasts

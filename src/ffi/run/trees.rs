@@ -11,9 +11,9 @@ use crate::hier;
 use crate::shm::op::Combine;
 use crate::shm::op::tree::{self, Tree};
 use crate::shm::policy::Way;
-use crate::shm::team::Team;
+use crate::shm::protocol::team::Team;
+use crate::shm::protocol::turn::Turn;
 use crate::shm::thresholds::Thresholds;
-use crate::shm::turn::Turn;
 use crate::topo::TreeLevels;
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub async fn perform<'t>(
             tree::reduce(turn, tree, &(&elements as &dyn Combine), call.operand(), result).await?;
             if call.kind == Kind::Allreduce {
                 // It is open: this is the second operation of as many bytes.
-                let turn = team.open(slot, 0, bytes > crate::shm::layout::LINE).await?.ok_or(Error::Peer)?;
+                let turn = team.open(slot, 0, bytes > crate::shm::memory::layout::LINE).await?.ok_or(Error::Peer)?;
                 tree::bcast_result(turn, tree, &result.bytes()).await?;
             }
         }

@@ -7,7 +7,7 @@ use crate::hier::allreduce::Specs;
 use crate::hier::{self, Job};
 use crate::predict::{Case, Kind};
 use crate::select::{Allreduce, Barrier, Bcast, Reduce, Spec, segment_size};
-use crate::shm::node::Node;
+use crate::shm::exec::node::Node;
 use crate::topo::{Group, Shape};
 
 /// Segments under way at a time, as the parameter `window` has it.

@@ -13,10 +13,10 @@ use super::{address, announce, announced, fetch, tally};
 use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::policy::{Facts, Operation};
-use crate::shm::turn::{Travel, Turn};
+use crate::shm::protocol::turn::{Travel, Turn};
 
 /// Whether a block of so many bytes bypasses the cache where it travels as a whole and [copies are so
-/// long](crate::shm::turn::View::bypasses): if it is longer than other messages that do so.
+/// long](crate::shm::protocol::turn::View::bypasses): if it is longer than other messages that do so.
 #[inline(always)]
 fn may_bypass(turn: &Turn<'_>, len: usize) -> bool {
     len > turn.team().config().whole as usize

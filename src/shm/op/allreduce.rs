@@ -12,7 +12,7 @@ use super::short::reductions::{Reduction, ToAll};
 use super::{fetched, short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::policy::{Operation, Way};
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 use smallvec::smallvec;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of all, which may be

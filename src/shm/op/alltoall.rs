@@ -17,9 +17,9 @@ use crate::endpoint::{Blocks, Error, Result};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, forced_limit};
-use crate::shm::team::Team;
+use crate::shm::protocol::team::Team;
+use crate::shm::protocol::turn::Turn;
 use crate::shm::thresholds::Reads;
-use crate::shm::turn::Turn;
 use smallvec::SmallVec;
 
 /// Where what travels: [`Shares`] are those of the writer.

@@ -8,7 +8,7 @@ use super::all_wrote;
 use super::short::{self, rooted::Barrier};
 use crate::endpoint::Result;
 use crate::shm::memory::Member;
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 
 /// Returns when all members have called it.
 pub fn barrier(turn: Turn<'_>) -> impl Future<Output = Result<()>> {

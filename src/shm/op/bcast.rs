@@ -14,7 +14,7 @@ use crate::endpoint::{Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way, Writer, writers_part};
-use crate::shm::turn::{Travel, Turn};
+use crate::shm::protocol::turn::{Travel, Turn};
 
 /// Broadcasts `data` of `root`. From `zero_copy` bytes on, readers may read the root's memory.
 pub fn bcast<S: Stream>(turn: Turn<'_>, root: Member, data: &S, zero_copy: usize) -> impl Future<Output = Result<()>> {

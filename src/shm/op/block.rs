@@ -3,10 +3,10 @@
 
 use crate::endpoint::{Blocks, Error, Result, Span, Stream};
 use crate::shm::copy;
-use crate::shm::layout::{LINE, SHARE_ALIGN, SHORT, share};
 use crate::shm::memory::Member;
-use crate::shm::team::{Config, Team};
-use crate::shm::turn::{Alike, View};
+use crate::shm::memory::layout::{LINE, SHARE_ALIGN, SHORT, share};
+use crate::shm::protocol::team::{Config, Team};
+use crate::shm::protocol::turn::{Alike, View};
 
 /// One member's block as a stream.
 pub(super) struct Block<'b, B: ?Sized> {
@@ -123,8 +123,8 @@ impl Place<'_> {
 }
 
 impl Rooms {
-    /// Those of `writer`. `still`: all blocks are [known](crate::shm::turn::View::is_still) to be short, and
-    /// to lie still; `limit`: from so many bytes on (but not in a line), another way is wanted.
+    /// Those of `writer`. `still`: all blocks are [known](crate::shm::protocol::turn::View::is_still) to be
+    /// short, and to lie still; `limit`: from so many bytes on (but not in a line), another way is wanted.
     #[inline(always)]
     pub fn new(team: &Team, still: bool, writer: Member, limit: usize) -> Rooms {
         let [line, slot] = team.short_shares();
@@ -160,9 +160,9 @@ impl Rooms {
         all_lengths(blocks, members, |len| self.hold(len))
     }
 
-    /// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what short blocks want,
-    /// the longest of which has so many bytes: the line, and with it the small slot, or the short slot too,
-    /// or the set.
+    /// A length for which [`room_taken`](crate::shm::protocol::turn::View::room_taken) asks for what short
+    /// blocks want, the longest of which has so many bytes: the line, and with it the small slot, or the
+    /// short slot too, or the set.
     #[inline(always)]
     pub fn want(&self, team: &Team, longest: usize) -> usize {
         match longest {
@@ -216,8 +216,8 @@ pub(super) fn sum_lengths(
     }
 }
 
-/// A length for which [`room_taken`](crate::shm::turn::View::room_taken) asks for what these blocks want, not
-/// all of which are short: the set, and about how much of it.
+/// A length for which [`room_taken`](crate::shm::protocol::turn::View::room_taken) asks for what these blocks
+/// want, not all of which are short: the set, and about how much of it.
 pub(super) fn want_set(
     config: &Config,
     blocks: &(impl Blocks + ?Sized),

@@ -14,10 +14,10 @@ use super::block::{Block, Rooms, Shares};
 use super::{get, put};
 use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
-use crate::shm::layout::SHARE_ALIGN;
 use crate::shm::memory::Member;
+use crate::shm::memory::layout::SHARE_ALIGN;
 use crate::shm::policy::{Operation, Way};
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 use std::ops::Range;
 
 /// Bytes of a note: an address to read the block at, or 0; where the first portion lies in the ring; its

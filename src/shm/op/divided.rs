@@ -18,7 +18,7 @@
 use super::{address, fetch, get, put};
 use crate::endpoint::{Error, Result, Stream};
 use crate::shm::memory::Member;
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 
 /// Bytes of a loan.
 pub(super) const LOAN: usize = 2 * size_of::<u64>();

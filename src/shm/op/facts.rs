@@ -2,11 +2,11 @@
 //! What is known where the way of an operation is chosen: gathered for the [table](crate::shm::policy).
 
 use super::block::Shares;
-use crate::shm::layout::LINE;
+use crate::shm::memory::layout::LINE;
 use crate::shm::policy::{Choice, Cores, Facts, Groups, Limits, Mode, Operation, Rooms, Way, choose, forced_limit};
-use crate::shm::team::Team;
+use crate::shm::protocol::team::Team;
+use crate::shm::protocol::turn::View;
 use crate::shm::thresholds::Reads;
-use crate::shm::turn::View;
 
 impl View<'_> {
     /// The facts of an operation. From `reads` on, members may read each other's memory.
@@ -123,14 +123,14 @@ fn rooms(team: &Team, operation: Operation) -> Rooms {
 mod tests {
     use super::*;
     use crate::shm::config::{self, Config};
-    use crate::shm::heap::Heap;
-    use crate::shm::layout::SHORT;
+    use crate::shm::memory::heap::Heap;
+    use crate::shm::memory::layout::SHORT;
     use crate::shm::op::{allreduce, is_short, is_short_gathered, is_within, line_share, reduce};
     use crate::shm::policy::Rule;
     use crate::shm::policy::choose::PASSED_ON;
     use crate::shm::policy::table::TABLE;
+    use crate::shm::protocol::turn::Turn;
     use crate::shm::thresholds::{ByMode, Thresholds};
-    use crate::shm::turn::Turn;
     use std::fmt::Write;
     use std::task::{Context, Poll, Waker};
 

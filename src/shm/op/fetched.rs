@@ -11,7 +11,7 @@ use crate::endpoint::{Result, Span};
 use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 
 /// Bytes of an operand that are combined at a time: they stay in the cache.
 const PIECE: usize = 32 << 10;

@@ -16,7 +16,7 @@ use crate::endpoint::{Blocks, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
-use crate::shm::turn::{Travel, Turn};
+use crate::shm::protocol::turn::{Travel, Turn};
 
 /// Where the part begins that the member itself writes to the root's memory; `len` without one.
 fn middle(facts: &Facts, len: usize) -> usize {

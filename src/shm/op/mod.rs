@@ -44,16 +44,16 @@ pub use combine::Combine;
 pub use facts::choice;
 
 use crate::endpoint::{Error, Result, Span, Stream};
-use crate::shm::layout::{LINE, SHARE_ALIGN, share};
 use crate::shm::memory::Member;
+use crate::shm::memory::layout::{LINE, SHARE_ALIGN, share};
 use crate::shm::policy::Operation;
-use crate::shm::team::Team;
-use crate::shm::turn::{Turn, View};
+use crate::shm::protocol::team::Team;
+use crate::shm::protocol::turn::{Turn, View};
 use crate::sync::shared::{will_read, will_write};
 use std::ops::Range;
 
-/// Whether `len` bytes travel in [`room`](crate::shm::turn::View::room). `limit`: from so many on (but not in
-/// a line), another way is wanted, where no parameter says so.
+/// Whether `len` bytes travel in [`room`](crate::shm::protocol::turn::View::room). `limit`: from so many on
+/// (but not in a line), another way is wanted, where no parameter says so.
 #[inline(always)]
 fn is_short(turn: &Turn<'_>, operation: Operation, len: usize, limit: usize) -> bool {
     turn.is_still() || is_within(turn.team().config().whole, len, turn.limit(operation, limit))

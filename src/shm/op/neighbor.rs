@@ -18,7 +18,7 @@ use crate::endpoint::{Blocks, Result, Span, Stream};
 use crate::pattern::neighborhood::{Edge, Neighbors};
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 use std::ops::Range;
 
 /// The edges of a member with the others of its team, and with itself.

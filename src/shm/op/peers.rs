@@ -2,8 +2,8 @@
 //! Whom a member exchanges blocks with.
 
 use crate::shm::memory::Member;
-use crate::shm::team::Team;
-use crate::shm::turn::Circle;
+use crate::shm::protocol::team::Team;
+use crate::shm::protocol::turn::Circle;
 
 /// The other members that one sends to and receives from, in the order in which it turns to them: not
 /// everybody to the same one first.

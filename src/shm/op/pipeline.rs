@@ -12,7 +12,7 @@ use crate::endpoint::{Error, Result, Span};
 use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
 use crate::shm::memory::Member;
-use crate::shm::turn::{Near, Turn};
+use crate::shm::protocol::turn::{Near, Turn};
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use std::ops::Range;
 pub(super) enum Cut {
     /// Who combines a piece combines all of it.
     Whole(Pieces),
-    /// So many elements, all at once, in [room](crate::shm::turn::View::room) for them.
+    /// So many elements, all at once, in [room](crate::shm::protocol::turn::View::room) for them.
     Room(usize),
     /// Each member combines its part of each piece, and writes the rest.
     Shared(Pieces),
@@ -46,7 +46,7 @@ impl Pieces {
         Pieces::of(turn, op, total, turn.fragment())
     }
 
-    /// Cuts what goes one way ([`piece`](crate::shm::turn::View::piece)).
+    /// Cuts what goes one way ([`piece`](crate::shm::protocol::turn::View::piece)).
     pub fn one_way(turn: &Turn<'_>, op: &dyn Combine, total: usize) -> Result<Pieces> {
         Pieces::of(turn, op, total, turn.piece(total * op.size()))
     }

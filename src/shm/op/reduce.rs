@@ -14,7 +14,7 @@ use super::{short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way};
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 use smallvec::smallvec;
 
 /// Combines `input` of all members, `input.len()` contiguous elements each, in `output` of `root`, which may

@@ -14,7 +14,7 @@ use super::{short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::memory::Member;
 use crate::shm::policy::{Operation, Way};
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 
 /// Combines `input` of all members; `counts(i)` elements of the result go to `output` of member i. The output
 /// may begin where the input does, but not overlap it otherwise.

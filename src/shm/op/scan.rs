@@ -12,7 +12,7 @@ use super::short::reductions::{Prefix, Reduction};
 use super::{short, tally};
 use crate::endpoint::{Result, Span};
 use crate::shm::policy::{Operation, Way};
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 use smallvec::smallvec;
 
 /// Combines `input` of the members up to the caller (or before it, if `exclusive`: then member 0's output is

@@ -18,7 +18,7 @@ use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Operation, Way, Writer, writers_part};
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 
 /// Where what travels.
 struct Plan<'p, 't> {

@@ -17,12 +17,12 @@ pub mod reductions;
 pub mod rooted;
 
 use crate::endpoint::{Error, Result};
-use crate::shm::layout::UNSAID;
 use crate::shm::memory::Member;
+use crate::shm::memory::layout::UNSAID;
 use crate::shm::op::unequal::{Taken, fits, refused};
-use crate::shm::reach::Reach;
-use crate::shm::turn::waits::Runs;
-use crate::shm::turn::{Current, Travel, Turn};
+use crate::shm::protocol::reach::Reach;
+use crate::shm::protocol::turn::waits::Runs;
+use crate::shm::protocol::turn::{Current, Travel, Turn};
 use std::future::{poll_fn, ready};
 use std::iter;
 use std::pin::Pin;
@@ -33,8 +33,8 @@ pub trait Short: Sized + Send + Sync {
     /// Whether all that the caller writes and reads is short.
     fn fits(&self, turn: &Turn<'_>) -> bool;
 
-    /// For how many bytes the caller wants [room](crate::shm::turn::View::room_taken); `None`: it writes
-    /// nothing.
+    /// For how many bytes the caller wants [room](crate::shm::protocol::turn::View::room_taken); `None`: it
+    /// writes nothing.
     #[inline(always)]
     fn room(&self, turn: &Turn<'_>) -> Option<usize> {
         let _ = turn;

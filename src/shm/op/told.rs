@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Lengths of blocks of which a member writes one for each of the others (why: src/shm/turn/lengths.rs).
-//! Where all are as long, or there is one only, its word says that; else there is a number for each.
+//! Lengths of blocks of which a member writes one for each of the others (why:
+//! src/shm/protocol/turn/lengths.rs). Where all are as long, or there is one only, its word says that; else
+//! there is a number for each.
 
 use super::block::{Block, Rooms, index};
 use super::unequal::Taken;
 use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
-use crate::shm::layout::{LONG, TABLE, UNSAID, said};
 use crate::shm::memory::Member;
-use crate::shm::turn::{Current, Travel, View};
+use crate::shm::memory::layout::{LONG, TABLE, UNSAID, said};
+use crate::shm::protocol::turn::{Current, Travel, View};
 use crate::sync::shared::{will_read, will_write};
 use std::future::ready;
 

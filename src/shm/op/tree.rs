@@ -14,8 +14,8 @@ use crate::pattern::chunks::Chunks;
 use crate::shm::copy;
 use crate::shm::memory::Member;
 use crate::shm::policy::{Facts, Groups, Operation, Way};
-use crate::shm::team::Team;
-use crate::shm::turn::{Near, Turn};
+use crate::shm::protocol::team::Team;
+use crate::shm::protocol::turn::{Near, Turn};
 use crate::sync::shared::{will_read, will_write};
 
 /// Groups that nobody has asked for, and of more members, may be made of groups of [`DEGREE`].

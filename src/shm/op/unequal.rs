@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Data of another length than the caller has for them: an error of the program, found out at the first step
-//! of their writer (src/shm/turn/lengths.rs), before anything is read. The reader goes the writer's way, as
-//! far as it can, and takes what it has room for: so both stay in step, and point-to-point messages would do
-//! the same. Where that cannot be, the operation fails, so that nobody waits.
+//! of their writer (src/shm/protocol/turn/lengths.rs), before anything is read. The reader goes the writer's
+//! way, as far as it can, and takes what it has room for: so both stay in step, and point-to-point messages
+//! would do the same. Where that cannot be, the operation fails, so that nobody waits.
 
 use super::block::Block;
 use super::divided::LOAN;
 use super::{announced, fetch};
 use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
-use crate::shm::layout::LINE;
 use crate::shm::memory::Member;
-use crate::shm::turn::{Current, Travel, View};
+use crate::shm::memory::layout::LINE;
+use crate::shm::protocol::turn::{Current, Travel, View};
 use std::future::ready;
 use std::pin::Pin;
 

@@ -229,7 +229,7 @@ pub fn least_members_for_tree(operation: Operation) -> usize {
     members_for_tree(operation, FLAG).min(members_for_tree(operation, FLAG + 1))
 }
 
-/// Bytes in the line of the flag: [`layout::LINE`](crate::shm::layout::LINE).
+/// Bytes in the line of the flag: [`layout::LINE`](crate::shm::memory::layout::LINE).
 const FLAG: usize = 56;
 
 /// Whether so many bytes go along the tree: a tree copies them once more at each level.

@@ -8,11 +8,11 @@
 
 use std::ptr;
 
-use super::super::alloc::Run;
-use super::super::failure::Failure;
-use super::super::memory::{Contents, Page};
 use super::{Pool, State};
 use crate::shm::memory::PAGE;
+use crate::shm::memory::{Contents, Page};
+use crate::shm::os::failure::Failure;
+use crate::shm::pool::alloc::Run;
 
 /// While so small a part of the budget is in use, queues that are written all over soon are reserved and
 /// mapped beforehand: one part of so many.

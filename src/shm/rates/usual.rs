@@ -4,7 +4,7 @@
 
 use super::Rates;
 use crate::shm::copy;
-use crate::shm::reading::Way;
+use crate::shm::group::reading::Way;
 
 /// Of AMD's, where slots do not rotate: a Zen 4 whose caches lie far apart at times.
 const AMD: Rates = Rates {

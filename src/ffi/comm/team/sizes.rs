@@ -5,7 +5,7 @@ use crate::ffi::process::pool;
 use crate::params::Shm;
 use crate::shm::config::{Cores, ROTATING_SHARE};
 use crate::shm::copy;
-use crate::shm::team::Config;
+use crate::shm::protocol::team::Config;
 use crate::sync::wait::{Mode, Waiting};
 
 /// The sizes and ways of a team; `among` other nodes, or all there is; how its processes have cores, and

@@ -18,7 +18,7 @@ use crate::ffi::base::glue::{self, cr_proc};
 use crate::ffi::base::messages::{print, remark};
 use crate::ffi::base::name::own_name;
 use crate::ffi::process::card::{card, settings};
-use crate::shm::cma;
+use crate::shm::copy::cma;
 use crate::store::placement::{Job, Seats, names, put_by, ranks, seats};
 use crate::store::{Error, Store};
 use crate::sync::segment::Segment;

@@ -8,7 +8,7 @@ use crate::shm::memory::Member;
 use crate::shm::op::block::{Rooms, Shares, index, want_set};
 use crate::shm::op::{get, put};
 use crate::shm::policy::Operation;
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 
 /// Where in a share, after an address, the length of the block is.
 pub const LENGTH: usize = size_of::<u64>();
@@ -19,8 +19,8 @@ pub fn rooms(turn: &Turn<'_>, limit: usize, writer: Member) -> Rooms {
     Rooms::new(turn.team(), turn.is_still(), writer, turn.limit(Operation::Alltoall, limit))
 }
 
-/// The length to ask [`room_taken`](crate::shm::turn::View::room_taken) for, where these are the blocks for
-/// others, the longest of so many bytes.
+/// The length to ask [`room_taken`](crate::shm::protocol::turn::View::room_taken) for, where these are the
+/// blocks for others, the longest of so many bytes.
 #[inline(always)]
 pub fn want(
     turn: &Turn<'_>,

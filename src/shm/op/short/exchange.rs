@@ -4,16 +4,16 @@
 use super::Short;
 use crate::endpoint::{Blocks, Error, Result, Stream};
 use crate::shm::copy;
-use crate::shm::layout::UNSAID;
 use crate::shm::memory::Member;
+use crate::shm::memory::layout::UNSAID;
 use crate::shm::op::alltoall::places;
 use crate::shm::op::block::{Block, all_lengths, longest, transfer};
 use crate::shm::op::peers::Peers;
 use crate::shm::op::unequal::{self, Of, Taken, take_block};
 use crate::shm::op::{allgather, alltoall, is_short_gathered, told};
 use crate::shm::policy::Operation;
+use crate::shm::protocol::turn::{Current, Turn};
 use crate::shm::thresholds::Reads;
-use crate::shm::turn::{Current, Turn};
 
 /// Allgather: everybody writes its block, and reads the others'.
 pub struct Allgather<S, B, P> {

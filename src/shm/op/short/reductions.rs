@@ -11,7 +11,7 @@ use crate::shm::op::reduce::{self, must_set_aside, shares_work};
 use crate::shm::op::{is_short, reduce_scatter, scan};
 use crate::shm::policy::Operation;
 use crate::shm::policy::choose::PASSED_ON;
-use crate::shm::turn::Turn;
+use crate::shm::protocol::turn::Turn;
 use std::ops::Range;
 
 /// A reduction as one member takes part in it.

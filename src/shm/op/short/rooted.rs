@@ -9,7 +9,7 @@ use crate::shm::op::block::{Block, all_lengths, longest, transfer};
 use crate::shm::op::unequal::{Of, Taken, take_block, take_data};
 use crate::shm::op::{bcast, gather, is_short, is_short_gathered, scatter, told};
 use crate::shm::policy::Operation;
-use crate::shm::turn::{Current, Turn};
+use crate::shm::protocol::turn::{Current, Turn};
 use std::iter;
 
 /// Barrier: everybody publishes nothing, and waits for everybody: a cache line from each of the others, all

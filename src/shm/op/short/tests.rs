@@ -3,8 +3,8 @@
 
 use super::rooted::Barrier;
 use super::*;
-use crate::shm::heap::Heap;
-use crate::shm::team::{Config, Team};
+use crate::shm::memory::heap::Heap;
+use crate::shm::protocol::team::{Config, Team};
 use std::pin::pin;
 use std::sync::Mutex;
 use std::task::Waker;

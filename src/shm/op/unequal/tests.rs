@@ -3,9 +3,9 @@
 
 use crate::endpoint::{self, Error, Result, Span};
 use crate::shm::config::Cores;
-use crate::shm::heap::Heap;
+use crate::shm::memory::heap::Heap;
 use crate::shm::op::{Combine, allgather, allreduce, alltoall, bcast, gather, reduce, scan, scatter, told};
-use crate::shm::team::{Config, Team};
+use crate::shm::protocol::team::{Config, Team};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
