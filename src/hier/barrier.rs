@@ -2,7 +2,7 @@
 //! Barrier: members arrive group by group on the way up, the topmost group meets, and everybody is released
 //! on the way down.
 
-use super::{Job, Within, phase};
+use super::{Job, Within, apart, phase};
 use crate::algo::barrier::dissemination::dissemination;
 use crate::algo::barrier::tree::{arrive, release};
 use crate::endpoint::{Endpoint, Result};
@@ -63,25 +63,25 @@ pub async fn synchronise<E: Endpoint>(job: &Job<'_, E>) -> Result<()> {
 /// The way up through shared memory; false: the group has none, or another algorithm.
 async fn arrive_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> bool {
     let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) else { return false };
-    let part = async {
+    let part = apart(async {
         let Some(turn) = job.open(&node, 0, 0).await? else { return Ok(None) };
         match node.tree_of(group.leader, 0) {
             Some(tree) => shm::tree::arrive(turn, tree).await.map(Some),
             None => shm::barrier::arrive(turn, group.leader).await.map(Some),
         }
-    };
+    });
     !matches!(job.within(&node, part).await, Within::Messages)
 }
 
 /// The way down, likewise.
 async fn release_in_node<E: Endpoint>(job: &Job<'_, E>, spec: &Spec<Barrier>, group: &Group) -> bool {
     let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) else { return false };
-    let part = async {
+    let part = apart(async {
         let Some(turn) = job.open(&node, 0, 0).await? else { return Ok(None) };
         match node.tree_of(group.leader, 0) {
             Some(tree) => shm::tree::release(turn, tree).await.map(Some),
             None => shm::barrier::release(turn, group.leader).await.map(Some),
         }
-    };
+    });
     !matches!(job.within(&node, part).await, Within::Messages)
 }

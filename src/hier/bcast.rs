@@ -5,7 +5,7 @@
 //! Source: Kurnosov 2023 (coll/tcl); the root as leader and segments on all levels at once are ours.
 
 use super::lanes::{lanes, segments};
-use super::{Job, Within, phase};
+use super::{Job, Within, apart, phase};
 use crate::algo::bcast::{chain::chain, flat::flat, knomial::knomial, scatter_allgather::scatter_allgather};
 use crate::endpoint::{Endpoint, Result, Span, Stream, TempBuffer};
 use crate::select::{Bcast, Setting, Spec};
@@ -48,7 +48,7 @@ pub(super) async fn down<E: Endpoint>(
         let alone = segments(total, job.segment) == 1;
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) {
             let node = node.by_way(spec.way()).reading_if(alone);
-            let part = async {
+            let part = apart(async {
                 let Some(turn) = job.open(&node, lane, data.bytes().len()).await? else { return Ok(None) };
                 let zero_copy = node.zero_copy().bcast;
                 // What is reduced has no gaps, where there is shared memory for it.
@@ -57,7 +57,7 @@ pub(super) async fn down<E: Endpoint>(
                     Some(tree) => shm::tree::bcast(turn, tree, &data).await.map(Some),
                     None => shm::bcast::bcast(turn, group.leader, &data, zero_copy).await.map(Some),
                 }
-            };
+            });
             match job.within(&node, part).await {
                 Within::Done(()) | Within::Failed => continue,
                 Within::Messages => {}

@@ -11,6 +11,39 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::Poll;
 
+#[cfg(feature = "clock")]
+mod due {
+    use std::cell::Cell;
+
+    thread_local! {
+        static DUE: Cell<Option<u8>> = const { Cell::new(None) };
+    }
+
+    /// Until the next call of this only that lane can go on: to look at the others of a million ranks takes
+    /// most of the time. `None`: any lane.
+    pub fn only(lane: Option<u8>) {
+        DUE.set(lane);
+    }
+
+    pub(super) fn is_due(lane: usize) -> bool {
+        DUE.get().is_none_or(|due| usize::from(due) == lane)
+    }
+}
+
+#[cfg(feature = "clock")]
+pub use due::only;
+
+/// Whether a lane may have something to do.
+fn is_due(lane: usize) -> bool {
+    #[cfg(feature = "clock")]
+    return due::is_due(lane);
+    #[cfg(not(feature = "clock"))]
+    {
+        let _ = lane;
+        true
+    }
+}
+
 /// How many segments `total` units make; at least 1.
 pub fn segments(total: usize, segment: usize) -> usize {
     total.div_ceil(segment.max(1)).max(1)
@@ -39,8 +72,12 @@ where
     let mut running: Vec<Option<Pin<Box<_>>>> = (0..width).map(|i| Some(Box::pin(lane(i)))).collect();
     poll_fn(move |context| {
         let mut pending = false;
-        for slot in &mut running {
+        for (lane, slot) in running.iter_mut().enumerate() {
             let Some(future) = slot else { continue };
+            if !is_due(lane) {
+                pending = true;
+                continue;
+            }
             match future.as_mut().poll(context) {
                 Poll::Pending => pending = true,
                 Poll::Ready(Ok(())) => *slot = None,

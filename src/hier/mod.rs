@@ -78,6 +78,19 @@ pub struct Job<'a, E> {
     pub node: Option<Node<'a>>,
 }
 
+/// Under the clock there may be a million ranks that share no memory: what they would do there takes no room
+/// in their futures.
+#[cfg(feature = "clock")]
+fn apart<F: Future>(part: F) -> std::pin::Pin<Box<F>> {
+    Box::pin(part)
+}
+
+/// Elsewhere it is part of them.
+#[cfg(not(feature = "clock"))]
+fn apart<F: Future>(part: F) -> F {
+    part
+}
+
 /// What came of a part of an operation inside the node.
 enum Within<T> {
     /// It is done, with this result.

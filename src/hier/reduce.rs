@@ -6,7 +6,7 @@
 //! algorithm used keeps the order. Source: Kurnosov 2023 (coll/tcl); the root as leader, any operation and
 //! segments on all levels at once are ours.
 
-use super::{Job, Within, lanes::lanes, phase};
+use super::{Job, Within, apart, lanes::lanes, phase};
 use crate::algo::reduce::{
     Value, Work, chain::chain, flat::flat, knomial::knomial, reduce_scatter_gather::reduce_scatter_gather,
 };
@@ -60,7 +60,7 @@ pub(super) async fn up<'a, E: Endpoint>(
         let leader = group.leader;
         if let Some(node) = job.shared(group).filter(|_| spec.is_shared_within_node()) {
             let node = node.by_way(spec.way());
-            let part = async {
+            let part = apart(async {
                 let opened = job.open_reduction(&node, lane, value.span.len()).await?;
                 let Some((turn, combine)) = opened else { return Ok(None) };
                 combine.needs(value.span.ptr(), value.span.len() * combine.size())?;
@@ -75,7 +75,7 @@ pub(super) async fn up<'a, E: Endpoint>(
                     None => shm::reduce::reduce(turn, leader, &combine, value.span, output).await?,
                 }
                 Ok(Some(output))
-            };
+            });
             let within = job.within(&node, part).await;
             if !matches!(within, Within::Messages) {
                 if group.me != leader {

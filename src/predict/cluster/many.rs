@@ -5,6 +5,7 @@ use super::Predicted;
 use super::call::{Along, Settings, call};
 use super::groups::groups;
 use crate::endpoint::{Endpoint, Result};
+use crate::hier::lanes::only;
 use crate::predict::data::{Buffer, value};
 use crate::predict::{Case, Kind};
 use crate::sim::clock::net::Places;
@@ -35,7 +36,7 @@ pub fn many(
             call(&ep, along, None, case, settings, spans).await
         }
     };
-    Ok(run(places, false, unit, rank, tick)?.into())
+    Ok(run(places, false, unit, rank, only, tick)?.into())
 }
 
 /// The same with contents, for few ranks: their results are checked.
@@ -66,7 +67,7 @@ pub fn checked(places: Places<'static>, levels: &LevelSpec, case: Case, settings
             call(&ep, Along { groups: &groups[me], shape }, None, case, settings, spans).await
         }
     };
-    let predicted = run(places, true, unit, rank, |_| ())?;
+    let predicted = run(places, true, unit, rank, only, |_| ())?;
     check(case, &buffers);
     Ok(predicted.into())
 }

@@ -2,7 +2,7 @@
 //! The endpoint of a process whose messages are under the clock.
 
 use crate::endpoint::{Endpoint, Error, Rank, Result, Span, Tag, TempBuffer};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -26,7 +26,23 @@ pub trait Carrier {
 }
 
 thread_local! {
+    /// Of all posts whose owners have been told to wait, those that are looked at.
+    static LOOKS: Cell<Looks> = const { Cell::new(Looks::AtAll) };
     static CARRIER: RefCell<Option<Rc<dyn Carrier>>> = const { RefCell::new(None) };
+}
+
+/// What a process that goes on looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sim) enum Looks {
+    /// Everything that it waits for.
+    AtAll,
+    /// This post, which is done. Of each other one an event of its own will tell.
+    At(u32),
+}
+
+/// From now on processes look at this.
+pub(in crate::sim) fn look(at: Looks) {
+    LOOKS.set(at);
 }
 
 /// While it lives, the thread's endpoints belong to somebody.
@@ -47,6 +63,7 @@ impl Carried {
 impl Drop for Carried {
     fn drop(&mut self) {
         CARRIER.set(None);
+        LOOKS.set(Looks::AtAll);
     }
 }
 
@@ -81,12 +98,12 @@ impl Endpoint for ClockEndpoint {
 
     fn send(&self, to: Rank, tag: Tag, data: Span) -> ClockPost {
         let id = carrier(|carrier| carrier.post((self.rank, to, true), tag, data));
-        ClockPost { rank: self.rank, id: Some(id) }
+        ClockPost { rank: self.rank, id: Some(id), waits: false }
     }
 
     fn recv(&self, from: Rank, tag: Tag, data: Span) -> ClockPost {
         let id = carrier(|carrier| carrier.post((self.rank, from, false), tag, data));
-        ClockPost { rank: self.rank, id: Some(id) }
+        ClockPost { rank: self.rank, id: Some(id), waits: false }
     }
 
     /// # Panics
@@ -121,6 +138,8 @@ pub struct ClockPost {
     rank: Rank,
     /// Until it is done.
     id: Option<u32>,
+    /// It was not done yet.
+    waits: bool,
 }
 
 impl Future for ClockPost {
@@ -128,7 +147,9 @@ impl Future for ClockPost {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
         let Some(id) = self.id else { return Poll::Ready(Ok(())) };
-        if !carrier(|carrier| carrier.poll(self.rank, id)) {
+        let is_told = self.waits && matches!(LOOKS.get(), Looks::At(other) if other != id);
+        if is_told || !carrier(|carrier| carrier.poll(self.rank, id)) {
+            self.waits = true;
             return Poll::Pending;
         }
         self.id = None;

@@ -315,6 +315,11 @@ impl<'m> Fabric<'m> {
         (!post.sends).then_some((post.channel.0, post.span))
     }
 
+    /// The lane of a post.
+    pub fn lane(&self, id: u32) -> u8 {
+        (self.posts[id as usize].channel.2 >> 8) as u8
+    }
+
     /// Whether a core copies what comes, and not an adapter.
     pub fn is_copied(&self, id: u32) -> bool {
         let post = &self.posts[id as usize];

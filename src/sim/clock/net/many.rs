@@ -6,7 +6,7 @@
 
 use super::super::spent::{Cause, Path};
 use super::super::{Time, caches::LINE};
-use super::endpoint::{Carried, Carrier, ClockEndpoint};
+use super::endpoint::{Carried, Carrier, ClockEndpoint, Looks, look};
 use super::events::{Events, What};
 use super::fabric::Fabric;
 use super::network::{LEVELS, Places};
@@ -163,7 +163,8 @@ pub fn nowhere(units: usize, unit: usize) -> Span {
 
 /// Runs `rank` for each process of a job, all from the same moment on. `carries`: whether messages have
 /// contents; else spans need not be memory, and nothing may look at what it receives. `unit`: bytes of a
-/// unit. `tick` is told how many processes are through.
+/// unit. `due` is told before a process goes on which lane it has something in, where only one has; `tick`,
+/// how many processes are through.
 ///
 /// # Errors
 /// What a process returns.
@@ -175,6 +176,7 @@ pub fn run<F: Future<Output = Result<()>>>(
     carries: bool,
     unit: usize,
     rank: impl Fn(ClockEndpoint) -> F,
+    due: impl Fn(Option<u8>),
     mut tick: impl FnMut(u32),
 ) -> Result<Took> {
     let size = places.size();
@@ -202,13 +204,19 @@ pub fn run<F: Future<Output = Result<()>>>(
                     None
                 }
                 What::Done(id) => state.fabric.done(id).map(|(rank, time, path)| {
+                    look(Looks::At(id));
+                    due(Some(state.fabric.lane(id)));
                     let clock = &mut state.clocks[rank as usize];
                     if clock.now < time {
                         *clock = Clocked { now: time, path };
                     }
                     rank
                 }),
-                What::GoesOn(rank) => Some(rank),
+                What::GoesOn(rank) => {
+                    look(Looks::AtAll);
+                    due(None);
+                    Some(rank)
+                }
             };
             if let Some(rank) = next {
                 state.clocks[rank as usize].spend(Cause::Work, poll);
@@ -222,8 +230,11 @@ pub fn run<F: Future<Output = Result<()>>>(
         let polled = unsafe { Pin::new_unchecked(future) }.poll(&mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(result) = polled {
             *slot = None;
-            result?;
             left -= 1;
+            if result.is_err() || left == 0 {
+                due(None);
+            }
+            result?;
             if left.is_multiple_of(4096) {
                 tick(size - left);
             }
