@@ -17,6 +17,7 @@ fn machine() -> Machine {
         handover: [ns(1), ns(10), ns(25), ns(100), ns(100), ns(200)],
         serve: [0, ns(2), ns(5), ns(10), ns(10), ns(20)],
         stream: [ns(1), ns(3), ns(4), ns(10), ns(10), ns(25)],
+        overwrite: [ns(1), ns(3), ns(4), ns(10), ns(10), ns(25)],
         memory: [ns(100), ns(5)],
         shared: [250, 1000, 400],
         store: 500,
@@ -26,7 +27,7 @@ fn machine() -> Machine {
         call: ns(40),
         poll: ns(3),
         combine: ns(2),
-        system_copy: [ns(300), ns(60)],
+        system_copy: [ns(300), ns(60), ns(100)],
         network: None,
     }
 }
@@ -78,6 +79,28 @@ fn what_is_dearer_takes_longer_and_is_the_cause() {
 }
 
 #[test]
+fn lines_that_others_have_are_dearer_to_write_where_the_machine_says_so() {
+    let usual = predict(machine(), 8, Kind::Bcast, 1 << 18, None);
+    let mut slow = machine();
+    slow.overwrite[Distance::L3 as usize] *= 4;
+    let found = predict(slow, 8, Kind::Bcast, 1 << 18, None);
+    assert!(found.time > usual.time * 3 / 2, "{} after {}", found.time, usual.time);
+}
+
+#[test]
+fn readers_of_one_process_hold_each_other_up() {
+    // All members of a broadcast read the root; of two, one does.
+    let predict = |queued: u64, members: u32| {
+        let machine = Machine { system_copy: [300_000, 60_000, queued], ..machine() };
+        let cores: Vec<u32> = (0..members).collect();
+        let node = Node::new(Box::leak(Box::new(machine)), &cores, Thresholds::all(1 << 14));
+        node.time(Case { kind: Kind::Bcast, bytes: 1 << 16, way: None }, None, 3, 3).unwrap().time
+    };
+    assert_eq!(predict(0, 2), predict(1_000_000, 2));
+    assert!(predict(1_000_000, 8) > 2 * predict(0, 8));
+}
+
+#[test]
 fn a_worse_tree_is_told_as_worse() {
     // Neighbours apart, and far ones together: every edge crosses the sockets.
     let [near, far] = [1, 48].map(|apart| {
@@ -107,7 +130,7 @@ fn short_operations_along_a_tree_grow_slowly() {
         let bytes = if kind == Kind::Barrier { 0 } else { 8 };
         let time = |members, levels| predict(socket.clone(), members, kind, bytes, levels).time;
         let [tree, flat] = [Some("l3,node"), None].map(|levels| [24, 96].map(|members| time(members, levels)));
-        assert!(tree[1] * 2 < tree[0] * 3, "{kind:?}: {tree:?}");
+        assert!(tree[1] < tree[0] * 7 / 4, "{kind:?}: {tree:?}");
         assert!(flat[1] > flat[0] * 2 && flat[1] > tree[1], "{kind:?}: {flat:?} and {tree:?}");
     }
 }

@@ -28,6 +28,7 @@ fn made(change: impl Fn(&mut Machine)) -> &'static Machine {
         handover: [NS, 20 * NS, 25 * NS, 100 * NS, 100 * NS, 200 * NS],
         serve: [0, 2 * NS, 2 * NS, 10 * NS, 10 * NS, 20 * NS],
         stream: [NS, 2 * NS, 2 * NS, 4 * NS, 4 * NS, 8 * NS],
+        overwrite: [NS, 2 * NS, 2 * NS, 4 * NS, 4 * NS, 8 * NS],
         memory: [100 * NS, 4 * NS],
         shared: [NS / 4, NS, NS],
         store: 300,
@@ -37,7 +38,7 @@ fn made(change: impl Fn(&mut Machine)) -> &'static Machine {
         call: 40 * NS,
         poll: 3 * NS,
         combine: 2 * NS,
-        system_copy: [300 * NS, 60 * NS],
+        system_copy: [300 * NS, 60 * NS, 100 * NS],
         network,
     };
     change(&mut machine);

@@ -126,10 +126,14 @@ fn trees_of(places: &[Placement], levels: &LevelSpec) -> Option<Vec<Tree>> {
     places.iter().map(tree).collect()
 }
 
+/// What only one member has: lines of its own, as in a process of its own.
+#[repr(align(128))]
+struct Apart<T>(T);
+
 /// The members of a communicator on one node, each with a core.
 pub struct Node {
     clock: Clock,
-    teams: Vec<Team>,
+    teams: Vec<Apart<Team>>,
     places: Vec<Placement>,
     thresholds: Thresholds,
 }
@@ -142,7 +146,7 @@ impl Node {
         let members = cores.len();
         let config = team_config(members);
         let heap = Heap::new(members, usize::MAX, true);
-        let teams = (0..members).map(|me| clock.apart(me, || Team::new(heap.member(me), config))).collect();
+        let teams = (0..members).map(|me| Apart(clock.apart(me, || Team::new(heap.member(me), config)))).collect();
         let places = places(machine, cores);
         Node { clock, teams, places, thresholds }
     }
@@ -184,7 +188,7 @@ impl Node {
         // Other operations have no trees.
         let trees = trees.filter(|_| Way::Tree.serves(kind.operation()));
         let groups = trees.and_then(<[Tree]>::first).map_or(Groups::None, Tree::groups);
-        choice(&self.teams[0], (false, way), kind.operation(), Some(bytes), reads, (8, groups, false)).way
+        choice(&self.teams[0].0, (false, way), kind.operation(), Some(bytes), reads, (8, groups, false)).way
     }
 
     /// What an operation takes in the mean of as many calls as `rounds`, after as many before them as `warm`.
@@ -221,7 +225,7 @@ impl Node {
             }
             let failed = std::cell::Cell::new(None);
             let works = (0..size).map(|me| {
-                let (team, buffers, failed) = (&self.teams[me], &buffers[me], &failed);
+                let (team, buffers, failed) = (&self.teams[me].0, &buffers[me], &failed);
                 let tree = trees.map(|trees| &trees[me]);
                 let work: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
                     if let Err(error) = self.call(case, team, tree, buffers).await {

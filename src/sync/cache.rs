@@ -24,6 +24,8 @@ thread_local! {
 /// The line at `at` will be written soon: it should be in this core's cache, and in no other's.
 #[inline(always)]
 pub fn own(at: *const u8) {
+    #[cfg(all(feature = "clock", not(loom)))]
+    crate::sync::timed::tell(|watch| watch.own(at.addr()));
     #[cfg(all(test, not(loom)))]
     ASKED.with_borrow_mut(|asked| asked.iter_mut().for_each(|lines| lines.push(at.addr())));
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]

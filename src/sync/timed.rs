@@ -20,11 +20,13 @@ pub trait Watch {
     fn read(&self, at: usize, len: usize);
     /// They are written.
     fn write(&self, at: usize, len: usize);
+    /// The line at this address is asked for, to be written soon.
+    fn own(&self, at: usize);
     /// Who is polled goes on only when the word at this address has been written.
     fn awaits(&self, at: usize);
-    /// So many bytes at this address of another process' memory are copied by a system call to, or `from`,
+    /// So many bytes at this address of another member's memory are copied by a system call to, or `from`,
     /// that address of the caller's.
-    fn system_copy(&self, theirs: usize, own: usize, len: usize, writes: bool);
+    fn system_copy(&self, member: usize, theirs: usize, own: usize, len: usize, writes: bool);
     /// Operands of so many bytes are combined.
     fn combine(&self, len: usize);
 }

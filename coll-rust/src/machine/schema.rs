@@ -150,6 +150,11 @@ pub const SECTIONS: &[Section] = &[
         ),
     },
     Section {
+        name: "overwrite",
+        what: "Long copies by one core to where another one has the lines",
+        keys: by_distance!(GbPerSecond, overwrite,),
+    },
+    Section {
         name: "memory",
         what: "What no cache has",
         keys: &[
@@ -184,6 +189,12 @@ pub const SECTIONS: &[Section] = &[
         keys: &[
             key("call", Unit::Ns, |m, v| m.system_copy[0] = v, "a call"),
             key("page", Unit::Ns, |m, v| m.system_copy[1] = v, "each page of 4 KiB of it, without its copy"),
+            key(
+                "queued",
+                Unit::Ns,
+                |m, v| m.system_copy[2] = v,
+                "the same for each page under way of the same process",
+            ),
         ],
     },
 ];
@@ -197,6 +208,7 @@ pub fn blank() -> Machine {
         handover: [0; Distance::COUNT],
         serve: [0; Distance::COUNT],
         stream: [0; Distance::COUNT],
+        overwrite: [0; Distance::COUNT],
         memory: [0; 2],
         shared: [0; 3],
         store: 0,
@@ -206,7 +218,7 @@ pub fn blank() -> Machine {
         call: 0,
         poll: 0,
         combine: 0,
-        system_copy: [0; 2],
+        system_copy: [0; 3],
         network: None,
     }
 }

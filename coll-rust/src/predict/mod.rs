@@ -71,6 +71,10 @@ pub struct Args {
     /// Levels of the tree, as of coll_rust_levels: auto, none, or a list such as l3,node
     #[arg(long, value_name = "LEVELS", default_value = "auto", value_parser = LevelSpec::parse, conflicts_with = "compare")]
     pub levels: LevelSpec,
+    /// From so many bytes on data are read from another process' memory, as coll_rust_shm_zero_copy_min says;
+    /// off: never [default: as where nothing is measured]
+    #[arg(long, value_name = "BYTES", value_parser = zero_copy_min)]
+    pub zero_copy_min: Option<usize>,
     /// All trees that differ, and all ways that can be forced, best first
     #[arg(long)]
     pub compare: bool,
@@ -122,6 +126,14 @@ pub fn way(name: &str) -> Result<Way, String> {
             let ways = component::shm::policy::TABLE.iter().map(|row| row.name).collect::<Vec<_>>();
             Err(format!("there are {}", ways.join(", ")))
         }
+    }
+}
+
+/// From how many bytes on others' memory is read.
+fn zero_copy_min(text: &str) -> Result<usize, String> {
+    match text {
+        "off" => Ok(usize::MAX),
+        text => crate::sizes::size(text),
     }
 }
 
@@ -186,7 +198,8 @@ fn rows(args: &Args, machine: &'static Machine) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for (kind, bytes, ranks) in groups {
         let places = places(machine, args.map, ranks);
-        let node = || Node::new(machine, &places, Thresholds::UNKNOWN);
+        let reads = args.zero_copy_min.map_or(Thresholds::UNKNOWN, Thresholds::all);
+        let node = || Node::new(machine, &places, reads);
         let settings = settings::all(args, &node(), kind, bytes)?;
         let first = rows.len();
         for Setting { name, way, trees } in settings {

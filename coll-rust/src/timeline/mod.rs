@@ -100,6 +100,7 @@ fn drawn(args: &Args, machine: &'static Machine) -> Result<Drawn, String> {
         way: args.way,
         levels: args.levels.clone(),
         compare: false,
+        zero_copy_min: None,
         brief: false,
         rounds: 1,
         warm: args.warm,

@@ -158,7 +158,7 @@ unsafe impl Memory for View {
 
     unsafe fn fetch(&self, _member: Member, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
         #[cfg(all(feature = "clock", not(loom)))]
-        crate::sync::timed::tell(|watch| watch.system_copy(from as usize, to.addr(), bytes, false));
+        crate::sync::timed::tell(|watch| watch.system_copy(_member, from as usize, to.addr(), bytes, false));
         // SAFETY: all members are in one process; the rest is the caller's promise.
         unsafe { std::ptr::copy(from as usize as *const u8, to, bytes) };
         Ok(())
@@ -166,7 +166,7 @@ unsafe impl Memory for View {
 
     unsafe fn store(&self, _member: Member, from: *const u8, to: u64, bytes: usize) -> Result<()> {
         #[cfg(all(feature = "clock", not(loom)))]
-        crate::sync::timed::tell(|watch| watch.system_copy(to as usize, from.addr(), bytes, true));
+        crate::sync::timed::tell(|watch| watch.system_copy(_member, to as usize, from.addr(), bytes, true));
         // SAFETY: as in `fetch`.
         unsafe { std::ptr::copy(from, to as usize as *mut u8, bytes) };
         Ok(())

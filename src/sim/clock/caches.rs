@@ -207,6 +207,17 @@ impl<'m> Caches<'m> {
         self.line(at / LINE).holders.has(core)
     }
 
+    /// Until a request for a word by a core has come to where the word is: what is written there meanwhile is
+    /// read. 0: the core has it.
+    pub fn request(&mut self, core: u32, at: usize) -> Time {
+        let line = *self.line(at / LINE);
+        match self.source(&line, core) {
+            _ if line.holders.has(core) => 0,
+            Some(from) => self.machine.handover[from as usize] / 2,
+            None => self.machine.memory[0] / 2,
+        }
+    }
+
     /// A core that is so far reads a word.
     pub fn load(&mut self, core: u32, at: usize, now: Time) -> Access {
         let line = *self.line(at / LINE);
@@ -255,8 +266,10 @@ impl<'m> Caches<'m> {
         if let Some(furthest) = self.furthest(&line, core) {
             self.counts.taken += 1;
             seen_from = seen_from.max(line.busy_until) + self.machine.handover[furthest as usize];
-        } else if line.owner.is_none() {
-            seen_from += self.machine.memory[0];
+        } else {
+            // It may have been asked for before, and not have come yet.
+            seen_from = seen_from.max(line.busy_until);
+            seen_from += if line.owner.is_none() { self.machine.memory[0] } else { 0 };
         }
         let age = self.touched[core as usize];
         let holders = Cores::only(core);
@@ -274,9 +287,24 @@ impl<'m> Caches<'m> {
         }
     }
 
-    /// A core reads or writes many bytes, one line after the other. Returns when it is through.
-    pub fn stream(&mut self, core: u32, at: usize, len: usize, now: Time, writes: bool) -> Time {
-        let mut takes = 0;
+    /// A core asks for a line, which it will write, and goes on meanwhile.
+    pub fn own(&mut self, core: u32, at: usize, now: Time) {
+        let line = *self.line(at / LINE);
+        let takes = match self.furthest(&line, core) {
+            Some(furthest) => self.machine.handover[furthest as usize],
+            None if line.owner.is_none() => self.machine.memory[0],
+            None => return,
+        };
+        self.counts.taken += u64::from(line.owner.is_some());
+        let busy_until = now.max(line.busy_until).max(line.seen_from) + takes;
+        let age = self.touched[core as usize];
+        *self.line(at / LINE) = Line { owner: Some(core), holders: Cores::only(core), busy_until, age, ..line };
+    }
+
+    /// A core reads or writes many bytes, one line after the other. Returns when it is through, and when what
+    /// it writes is seen: the first line that others have is waited for, but not by the core.
+    pub fn stream(&mut self, core: u32, at: usize, len: usize, now: Time, writes: bool) -> [Time; 2] {
+        let (mut takes, mut waits, mut late) = (0, false, 0);
         let mut lines = [0_u64; 3];
         for number in at / LINE..(at + len).div_ceil(LINE) {
             self.touched[core as usize] += LINE as u64;
@@ -289,12 +317,15 @@ impl<'m> Caches<'m> {
                 Some(_) if writes => {
                     let far = self.furthest(&line, core);
                     self.counts.taken += 1;
-                    self.machine.stream[far.unwrap_or(Distance::Own) as usize]
+                    late = late.max(far.map_or(0, |far| self.machine.handover[far as usize]));
+                    far.map_or(self.machine.stream[0], |far| self.machine.overwrite[far as usize])
                 }
                 Some(from) => {
                     self.counts.lines[from as usize] += 1;
                     lines.iter_mut().zip(crossing(source)).for_each(|(lines, crosses)| *lines += u64::from(crosses));
-                    self.machine.stream[from as usize]
+                    let (first, each) = (self.machine.handover[from as usize], self.machine.stream[from as usize]);
+                    // The first one is waited for; the processor sees that others follow, and asks for them.
+                    if std::mem::replace(&mut waits, true) { each } else { first.max(each) }
                 }
                 None => {
                     self.counts.memory += 1;
@@ -313,6 +344,7 @@ impl<'m> Caches<'m> {
                 (line.owner, line.age) = (Some(core), age);
             }
         }
-        self.crosses(core, now, lines).max(now + takes)
+        let done = self.crosses(core, now, lines).max(now + takes);
+        [done, done + late]
     }
 }

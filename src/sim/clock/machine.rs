@@ -89,6 +89,8 @@ pub struct Machine {
     pub serve: [Time; Distance::COUNT],
     /// For each line of a long copy out of the caches of a core at this distance.
     pub stream: [Time; Distance::COUNT],
+    /// For each line of a long copy to where a core at this distance has the lines.
+    pub overwrite: [Time; Distance::COUNT],
     /// To get a line from memory, and for each line of a long copy from there.
     pub memory: [Time; 2],
     /// For so long each line of a long copy occupies what cores share: the level-3 cache that they have in
@@ -108,8 +110,9 @@ pub struct Machine {
     pub poll: Time,
     /// To combine a line of operands that are in the core's own caches.
     pub combine: Time,
-    /// A system call that copies another process' memory, and for each page of it.
-    pub system_copy: [Time; 2],
+    /// A system call that copies another process' memory; for each page of it; and for each page that others
+    /// have begun to read of the same process, and not ended.
+    pub system_copy: [Time; 3],
     /// What joins it to others like it, where that is known.
     pub network: Option<Network>,
 }

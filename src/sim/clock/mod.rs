@@ -7,8 +7,8 @@
 //! [`Machine`]. A member that waits for a word goes on when that word is written. Two runs are equal to the
 //! picosecond.
 //!
-//! What it leaves out: which lines fall out of a cache for want of associativity, prefetching by the
-//! hardware across messages, the system's interruptions, frequencies that change. Members have a core each.
+//! What it leaves out: which lines fall out of a cache for want of associativity, most prefetching by the
+//! hardware, the system's interruptions, frequencies that change. Members have a core each.
 //!
 //! * [`machine`]: cores, caches, and what things cost there
 //! * [`caches`]: who has which line, and what an access takes

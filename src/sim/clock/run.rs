@@ -26,6 +26,9 @@ use std::task::{Context, Waker};
 
 /// Bytes of a member's stack.
 const STACK: usize = 1 << 20;
+/// Between two operations members do something else, so that lines that were asked for have come: so it is
+/// under a benchmark with synchronised starts, too.
+const PAUSE: Time = 2_000_000;
 /// More polls than this without an end are an endless wait.
 const MOST_POLLS: u64 = 10_000_000;
 
@@ -47,24 +50,37 @@ impl Told {
         // SAFETY: it is that of the coroutine that this runs in, which has not ended.
         unsafe { (*running).suspend(()) };
     }
-}
 
-impl Watch for Told {
-    fn in_order(&self) {
+    /// Lets those go first whose clocks are behind what the current member's will be after so long.
+    fn in_order_after(&self, ahead: Time) {
         let Some(running) = self.running.get() else { return };
         let mut state = self.state.borrow_mut();
-        let (current, now) = (state.current, state.members[state.current].now());
+        let (current, then) = (state.current, state.members[state.current].now() + ahead);
         let goes_on = What::GoesOn(current as u32);
-        if !state.events.is_first(now, goes_on) {
-            state.events.push(now, goes_on);
+        if !state.events.is_first(then, goes_on) {
+            state.events.push(then, goes_on);
             drop(state);
             self.suspend(running);
             self.running.set(Some(running));
         }
     }
+}
+
+impl Watch for Told {
+    fn in_order(&self) {
+        self.in_order_after(0);
+    }
 
     fn load(&self, at: usize) {
         self.in_order();
+        let request = {
+            let mut state = self.state.borrow_mut();
+            let Member { node, core, .. } = state.members[state.current];
+            state.caches[node].request(core, at)
+        };
+        if request > 0 {
+            self.in_order_after(request);
+        }
         self.state.borrow_mut().load(at);
     }
 
@@ -82,6 +98,14 @@ impl Watch for Told {
         self.state.borrow_mut().copy(at, len, true);
     }
 
+    fn own(&self, at: usize) {
+        self.in_order();
+        let mut state = self.state.borrow_mut();
+        let member = &state.members[state.current];
+        let (node, core, now) = (member.node, member.core, member.now());
+        state.caches[node].own(core, at, now);
+    }
+
     fn awaits(&self, at: usize) {
         let mut state = self.state.borrow_mut();
         let current = state.current;
@@ -92,14 +116,20 @@ impl Watch for Told {
         state.waiting.entry(at / LINE).or_default().push(current);
     }
 
-    fn system_copy(&self, theirs: usize, own: usize, len: usize, writes: bool) {
+    fn system_copy(&self, of: usize, theirs: usize, own: usize, len: usize, writes: bool) {
         self.in_order();
         let mut state = self.state.borrow_mut();
-        let [call, page] = state.machine.system_copy;
-        let pages = (theirs + len).div_ceil(4096) - theirs / 4096;
+        let [call, page, queued] = state.machine.system_copy;
+        let pages = ((theirs + len).div_ceil(4096) - theirs / 4096) as Time;
         let current = state.current;
-        let member = &mut state.members[current];
-        member.until(member.now() + call + page * pages as Time, Cause::System);
+        let (node, now) = (state.members[current].node, state.members[current].now());
+        let of = node * (state.members.len() / state.caches.len()) + of;
+        // Who looks up pages takes the lock of the process and counts in each page: others' caches have both.
+        let visits = &mut state.members[of].visits;
+        visits.retain(|&until| until > now);
+        let until = now + call + (page + queued * visits.len() as Time) * pages;
+        visits.push(until);
+        state.members[current].until(until, Cause::System);
         state.copy(theirs, len, writes);
         state.copy(own, len, !writes);
     }
@@ -170,7 +200,8 @@ impl Clock {
     fn begin(&self) -> Time {
         let mut state = self.told.state.borrow_mut();
         state.settle();
-        let start = state.members.iter().map(|member| member.now().max(member.stored)).max().unwrap_or(0);
+        let end = state.members.iter().map(|member| member.now().max(member.stored)).max().unwrap_or(0);
+        let start = end + PAUSE;
         let (call, recorded) = (state.machine.call, self.recorded.get());
         for member in &mut state.members {
             (member.issued, member.done, member.stored) = (start, start, start);

@@ -31,6 +31,8 @@ pub(super) struct Member {
     pub awaits: Vec<usize>,
     /// One of them has changed already.
     pub looks_again: bool,
+    /// Others look up pages of its memory until then.
+    pub visits: Vec<Time>,
     /// It has been polled, and waits.
     pub idle: bool,
     /// While it was polled, a message was not there.
@@ -55,6 +57,7 @@ impl Member {
             stores: Window::default(),
             awaits: Vec::new(),
             looks_again: false,
+            visits: Vec::new(),
             idle: false,
             mail: false,
             by: [0; Cause::COUNT],
@@ -182,10 +185,10 @@ impl State<'_> {
             return;
         }
         let member = &mut self.members[self.current];
-        let done = self.caches[member.node].stream(member.core, at, len, member.now(), writes);
+        let [done, seen] = self.caches[member.node].stream(member.core, at, len, member.now(), writes);
         member.until(done, Cause::Copies);
         if writes {
-            member.stored = member.stored.max(done);
+            member.stored = member.stored.max(seen);
         }
     }
 

@@ -254,7 +254,7 @@ impl<'m> Fabric<'m> {
             return events.push(at + latency, What::Leaves(recv));
         }
         let machine = self.places.machine;
-        let [call, page] = machine.system_copy;
+        let [call, page, _] = machine.system_copy;
         let system = call + page * (bytes.div_ceil(PAGE) as Time);
         let begin = at.max(self.fetching[to as usize]) + system;
         let end = self.links.inside(&self.places, (from, to), bytes, begin);
