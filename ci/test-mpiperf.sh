@@ -234,6 +234,20 @@ if [ $short = 1 ]; then
     [ "$failed" -eq 0 ]
     exit
 fi
+job 2 machine --name here -o "$scratch/machine.toml"
+succeeds "machine" 'machine.toml is written'
+python3 - "$scratch/machine.toml" machines/epyc-9654-2s.toml <<'PYTHON' && good || bad "keys of the machine file"
+import sys, tomllib
+here, other = (tomllib.load(open(name, "rb")) for name in sys.argv[1:])
+far = {"l2", "l3", "numa", "socket", "node"}
+for name, section in other.items():
+    if name in ("name", "network"):
+        continue
+    assert set(section) - far == set(here[name]) - far, (name, section, here[name])
+    assert all(value > 0 for key, value in here[name].items() if key not in ("page", "queued", "wrong_guess")), here[name]
+text = open(sys.argv[1]).read()
+assert "# Messages to a process of its node: L " in text, text
+PYTHON
 # Where other programs have the cores each of its 61 cases takes a second.
 limit=120 job 2 limits --sizes 8,2k,16k --correct 10 --json "$scratch/limits.json"
 succeeds "limits" 'one line from core to core' '16 KiB  ' 'floor of  *bcast, gather, scatter'
@@ -371,6 +385,8 @@ case $("$mpiexec" --version 2>&1) in
     succeeds "profile of a read" '^N-MCS  ' '^PMIx_Get pmix.locstr: [0-9]'
     ;;
 esac
+job 1 machine -o "$scratch/no/machine.toml"
+refuses "a machine file that cannot be written" "no/machine.toml"
 job 2 limits --sizes 8 --json "$scratch/no/folder.json"
 refuses "limits to a file that cannot be written" "cannot be written"
 job 2 run bcast --root 2

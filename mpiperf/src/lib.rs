@@ -9,6 +9,7 @@
 //!   yields raw [`measure::Sample`]s.
 //! * [`limits`]: what the machine itself can do between two processes: floors for what is measured.
 //! * [`locks`]: reader–writer locks, and the store that they guard.
+//! * [`machine`]: what its cores, caches and system calls take, as a machine file has it.
 //! * [`stats`]: samples in, numbers out. Pure.
 //! * [`report`]: rows as table, CSV, JSON, pictures.
 //! * [`cmd`]: one file for each subcommand; the only place that puts the others together.
@@ -21,6 +22,7 @@ pub mod cmd;
 pub mod error;
 pub mod limits;
 pub mod locks;
+pub mod machine;
 pub mod measure;
 pub mod mpi;
 pub mod node;

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod limits;
 pub mod list;
 pub mod locks;
+pub mod machine;
 pub mod manual;
 pub mod memory;
 pub mod merge;
@@ -63,6 +64,12 @@ enum Command {
     Limits(limits::Args),
     /// Measure reader–writer locks of processes (alone), or a read of the placement store (under mpiexec)
     Locks(locks::Args),
+    /// Measure cores, caches and system calls of this machine, under mpiexec messages, too, and write a
+    /// machine file for `coll-rust predict`
+    Machine(machine::Args),
+    /// What `machine` starts
+    #[command(hide = true)]
+    MachineTarget,
     /// List operations, datatypes and reductions
     List,
     /// Print the JSON Schema of results files (--json of run, compare, merge and check)
@@ -89,6 +96,8 @@ pub fn main() -> i32 {
         Command::Selfcheck(args) => with_mpi(|comm| selfcheck::run(&args, comm)),
         Command::Audit(args) => with_mpi(|comm| audit::run(&args, comm)),
         Command::Limits(args) => with_mpi(|comm| limits::run(&args, comm)),
+        Command::Machine(args) => with_mpi(|comm| machine::run(&args, comm)),
+        Command::MachineTarget => crate::machine::system::target().map_or_else(|error| complain(&error), |()| 0),
         Command::Memory(args) => with_mpi(|comm| memory::run(&args, comm)),
         Command::Start(args) => alone(|| start::run(&args)),
         Command::StartJob(args) => start::run_job(&args),

@@ -81,7 +81,8 @@ pub fn last_level_cache() -> Option<usize> {
     folder.flatten().filter_map(|entry| cache_size(fs::read_to_string(entry.path().join("size")).ok()?.trim())).max()
 }
 
-fn cache_size(text: &str) -> Option<usize> {
+/// Bytes, as the files of the kernel have them: `512K`.
+pub fn cache_size(text: &str) -> Option<usize> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "K" => 1 << 10,

@@ -167,7 +167,8 @@ fn online() -> usize {
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(0) as usize
 }
 
-fn affinity() -> Vec<usize> {
+/// The processors that the calling thread may run on; none where the system does not say.
+pub fn affinity() -> Vec<usize> {
     // SAFETY: all zeroes are a set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set is as long as said.
