@@ -77,7 +77,8 @@ unhandled() {
 
 # job MACHINE NP OPERATIONS SETTINGS LIMIT PROGRAM [ARGUMENT...]
 #   MACHINE      real, tcp (real, and processes of other jobs can be reached), synthetic/<what to map by>, or
-#                wide/<what to map by>, with 32 cores in eight level-3 caches
+#                wide/<what to map by>, with 32 cores in eight level-3 caches of two sockets; or
+#                flat/<what to map by>, with 64 cores in eight level-3 caches of one
 #   OPERATIONS   comma list of those that the component must have handled, or -
 #   SETTINGS     words name=value for coll_rust_<name> (max_tag and max_message: what only tests set), or ""
 #   launcher     a program of tests/mpi that starts the program, or nothing
@@ -109,10 +110,13 @@ job() {
     *) more+=(--mca btl "$btl") ;;
     esac
     case $machine in
-    synthetic/* | wide/*)
-        local cores="l3:2 numa:1 l2:2"
-        [ "${machine%%/*}" = synthetic ] || cores="numa:1 l3:4 l2:4"
-        environment+=(HWLOC_THISSYSTEM=1 "HWLOC_SYNTHETIC=pack:2 $cores l1d:1 core:1 pu:1" "LD_PRELOAD=$scratch/fakebind.so")
+    synthetic/* | wide/* | flat/*)
+        local cores="pack:2 l3:2 numa:1 l2:2"
+        case ${machine%%/*} in
+        wide) cores="pack:2 numa:1 l3:4 l2:4" ;;
+        flat) cores="pack:1 numa:1 l3:8 l2:8" ;;
+        esac
+        environment+=(HWLOC_THISSYSTEM=1 "HWLOC_SYNTHETIC=$cores l1d:1 core:1 pu:1" "LD_PRELOAD=$scratch/fakebind.so")
         more+=(--bind-to core --map-by "${machine#*/}")
         ;;
     *) more+=(--oversubscribe) ;;
