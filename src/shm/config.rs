@@ -126,8 +126,7 @@ fn shared_work(members: usize, cores: Cores) -> usize {
         // Each crosses to the other as much either way, so sharing pays only where combining takes long.
         2 => 32 << 10,
         0..=7 => 8 << 10,
-        8..=47 => 512,
-        48..=64 => 1 << 10,
+        8..=64 => 512,
         _ => 2 << 10,
     }
 }
@@ -276,7 +275,7 @@ mod tests {
     #[test]
     fn many_share_shorter_work_but_very_many_less() {
         let least = |members| Config::built_in(members, Cores::Own).shared_work_min;
-        assert_eq!([8, 47, 48, 64, 65, 192].map(least), [512, 512, 1024, 1024, 2048, 2048]);
+        assert_eq!([8, 64, 65, 192].map(least), [512, 512, 2048, 2048]);
     }
     #[test]
     fn only_crowded_members_bypass_the_cache() {

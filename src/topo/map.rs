@@ -25,8 +25,8 @@ pub struct Placement {
 
 /// Fewer processes of a node than these make no tree, unless they are told to: for no operation it would be
 /// taken ([`members_for_tree`](crate::shm::policy::choose::least_members_for_tree)).
-const MANY: usize = 24;
-/// If there are more processes to a level-3 cache, the NUMA node takes its place.
+const MANY: usize = 8;
+/// If there are more processes to a level-3 cache, it makes no group.
 const MOST_IN_CACHE: usize = 16;
 
 /// The levels of trees within a node.
@@ -136,7 +136,8 @@ impl Placement {
     /// The levels along which the processes of the caller's node work in shared memory: those inside the node
     /// that `spec` names, if one of them counts here. Where that is left to us, and processes are many:
     /// level-3 caches of a few processes each, if two of them or more have two processes or more each; else
-    /// NUMA nodes likewise; else the node. The same for all processes of the node.
+    /// NUMA nodes likewise, but not those of consecutive ranks each, where groups by number do; else the
+    /// node. The same for all processes of the node.
     pub fn tree_levels(&self, spec: &LevelSpec) -> Option<TreeLevels> {
         // How many modules of a level have two processes or more.
         let shared = |level: Level| {
@@ -149,12 +150,20 @@ impl Placement {
             let caches = shared(Level::L3);
             caches >= 2 && self.local.len() <= caches * MOST_IN_CACHE
         };
+        let is_apart = |level: Level| {
+            let mut modules: Vec<u32> = self.local.iter().filter_map(|(_, at)| at.at(level)).collect();
+            modules.dedup();
+            let runs = modules.len();
+            modules.sort_unstable();
+            modules.dedup();
+            runs > modules.len()
+        };
         let unasked = *spec == LevelSpec::Auto;
         let levels = match spec {
             LevelSpec::List(list) => list.iter().copied().filter(|level| *level <= Level::Node).collect(),
             LevelSpec::Auto if self.local.len() < MANY => return None,
             LevelSpec::Auto if has_small_caches() => vec![Level::L3, Level::Node],
-            LevelSpec::Auto if shared(Level::Numa) >= 2 => vec![Level::Numa, Level::Node],
+            LevelSpec::Auto if shared(Level::Numa) >= 2 && is_apart(Level::Numa) => vec![Level::Numa, Level::Node],
             LevelSpec::Auto => vec![Level::Node],
         };
         let levels = LevelSpec::List(levels);
@@ -245,32 +254,32 @@ mod tests {
 
     #[test]
     fn many_processes_make_a_tree_by_what_they_share() {
-        let at = |count: u32, cores: u32, numa: u32| {
-            let here = |rank: u32| Locality {
-                l3: Some(rank / cores),
-                numa: Some(rank / numa),
-                socket: Some(0),
-                l2: Some(rank),
-            };
+        let made = |count: u32, here: &dyn Fn(u32) -> Locality| {
             let local: Vec<_> = (0..count).map(|rank| (rank, here(rank))).collect();
             let hw = Hardware::seen(local.iter().map(|&(rank, here)| (0, here, Some(rank))));
             let place = Placement::new(0, vec![0; count as usize], vec![], local, hw);
             place.tree_levels(&LevelSpec::Auto).map(|found| (found.levels, found.unasked))
         };
+        let at = |count: u32, cores: u32, numa: u32| {
+            let (l3, numa) = (|rank| Some(rank / cores), |rank| Some(rank / numa));
+            made(count, &|rank| Locality { l3: l3(rank), numa: numa(rank), socket: Some(0), l2: Some(rank) })
+        };
+        let in_turns = |count: u32, nodes: u32| {
+            let numa = |rank| Some(rank % nodes);
+            made(count, &|rank| Locality { l3: numa(rank), numa: numa(rank), socket: numa(rank), l2: Some(rank) })
+        };
         let of = |levels: &[Level]| Some((LevelSpec::List(levels.to_vec()), true));
         let caches = of(&[Level::L3, Level::Node]);
         assert_eq!([at(32, 8, 99), at(192, 8, 96), at(24, 6, 99)], [caches.clone(), caches.clone(), caches]);
-        // Many in each cache.
-        assert_eq!(
-            [at(144, 72, 72), at(112, 56, 56)],
-            [of(&[Level::Numa, Level::Node]), of(&[Level::Numa, Level::Node])]
-        );
+        // Many in each cache: by number, unless NUMA nodes have ranks in turns.
+        assert_eq!([at(144, 72, 72), at(112, 56, 56)], [of(&[Level::Node]), of(&[Level::Node])]);
+        assert_eq!(in_turns(112, 2), of(&[Level::Numa, Level::Node]));
         // All in one, one in each, or more than one in one only.
         assert_eq!(
             [at(32, 32, 99), at(32, 1, 99), at(25, 24, 99)],
             [of(&[Level::Node]), of(&[Level::Node]), of(&[Level::Node])]
         );
-        assert_eq!(at(23, 6, 6), None, "few");
+        assert_eq!(at(7, 2, 2), None, "few");
         let place = Placement::new(0, vec![0; 24], vec![], Vec::new(), Hardware::default());
         let levels = place.tree_levels(&LevelSpec::Auto).map(|found| (found.levels, found.unasked));
         assert_eq!(levels, of(&[Level::Node]), "not bound");

@@ -35,13 +35,13 @@ pub struct Rung {
 }
 
 impl Rung {
-    /// Groups of up to `degree` of its members, as equal as can be, and groups of their leaders likewise,
-    /// until one is left: those that the caller is in.
-    fn refined(&self, degree: usize) -> Vec<Rung> {
+    /// Groups of up to `degree` of its members, as equal as can be, and groups of their leaders likewise
+    /// while `which` says so of as many, until one is left: those that the caller is in.
+    fn refined(&self, degree: usize, which: &impl Fn(usize) -> bool) -> Vec<Rung> {
         let (me, leader) = (self.members[self.me], self.members[self.leader]);
         let (mut rungs, mut level) = (Vec::new(), self.members.clone());
         while let Some(at) = level.iter().position(|&member| member == me).filter(|_| level.len() > 1) {
-            let count = level.len().div_ceil(degree.max(2));
+            let count = if which(level.len()) { level.len().div_ceil(degree.max(2)) } else { 1 };
             let cut = Chunks::new(level.len(), count);
             let mut leaders = Vec::with_capacity(count);
             for group in (0..count).map(|i| cut.get(i)) {
@@ -80,7 +80,7 @@ impl Tree {
     /// those next to each other, and their leaders. All members do so.
     pub fn refined(&self, degree: usize, which: impl Fn(usize) -> bool) -> Tree {
         let rungs = self.rungs.iter().flat_map(|rung| match which(rung.members.len()) {
-            true => rung.refined(degree),
+            true => rung.refined(degree, &which),
             false => vec![rung.clone()],
         });
         Tree { groups: self.groups, ..Tree::new(self.root, rungs.collect()) }
@@ -88,7 +88,7 @@ impl Tree {
 
     /// The same of so many members in all, whose groups nobody has asked for. Large ones are
     /// [refined](Tree::refined), but not those of the leaders of groups that are a third as large or more: by
-    /// the clock, 24 groups of eight had better be read by one, but not 24 of four.
+    /// the clock, 24 groups of eight had better be read by one, but not 24 of four. So had 12 of eight.
     pub fn unasked(self, all: usize) -> Tree {
         Tree { groups: Groups::Unasked, ..self.refined(DEGREE, |len| len > FEW && len * len > 3 * all) }
     }

@@ -216,8 +216,9 @@ pub fn members_for_tree(operation: Operation, bytes: usize) -> usize {
     match operation {
         Operation::Barrier => 120,
         Operation::Bcast if bytes <= FLAG => 24,
+        Operation::Bcast if bytes <= 1 << 10 => 48,
         Operation::Bcast if bytes <= 4 << 10 => 160,
-        Operation::Reduce => 24,
+        Operation::Reduce => 8,
         Operation::Allreduce if bytes <= FLAG => 64,
         Operation::Allreduce => 32,
         _ => usize::MAX,

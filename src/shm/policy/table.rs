@@ -161,8 +161,8 @@ pub const TABLE: &[Row] = &[
         name: "tree",
         what: "Data go along a tree of groups, such as those of a level-3 cache each; along each edge inline, in a slot, or \
                in pieces.",
-        needs: "levels inside the node (coll_rust_levels), or 24 members with a core each, and data too short for another \
-                way of their own",
+        needs: "levels inside the node (coll_rust_levels), or eight members with a core each, and data too short for \
+                another way of their own",
         parameters: "the levels; of a large group eight make one",
         gain: "not measured: no machine with so many cores was at hand; predicted in docs/design/many-cores.md",
         operations: &[Barrier, Bcast, Reduce, Allreduce],

@@ -151,7 +151,9 @@ fn a_persistent_call_goes_as_a_nonblocking_one() {
 fn pays(facts: &Facts, len: usize) -> bool {
     let many = match (facts.operation, len) {
         (Operation::Barrier, _) => 120,
-        (Operation::Bcast, ..=56) | (Operation::Reduce, _) => 24,
+        (Operation::Bcast, ..=56) => 24,
+        (Operation::Reduce, _) => 8,
+        (Operation::Bcast, ..=1024) => 48,
         (Operation::Bcast, ..=4096) => 160,
         (Operation::Allreduce, ..=56) => 64,
         (Operation::Allreduce, _) => 32,
