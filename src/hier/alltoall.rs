@@ -22,7 +22,7 @@
 
 use super::inside;
 use super::parts::{Parts, led, split};
-use super::rooted::{Choose, Known, Walk, Way};
+use super::rooted::{Choose, Chooser, Known, Walk, Way};
 use super::{Job, phase};
 use crate::algo::Stage;
 use crate::algo::alltoall::linear::linear;
@@ -46,11 +46,12 @@ pub async fn alltoall<E: Endpoint, O: Blocks, I: Blocks>(
     out: Option<&O>,
     into: &I,
 ) -> Result<()> {
-    match out {
-        _ if job.groups.is_empty() => alone(job.ep, out, into),
-        Some(out) => through(job, parts, choose, equal, out, into).await,
-        None => through(job, parts, choose, equal, into, into).await,
-    }
+    let out = match out {
+        _ if job.groups.is_empty() => return alone(job.ep, out, into),
+        Some(out) => out as &dyn Blocks,
+        None => into,
+    };
+    through(job, parts, &(choose as &Chooser<'_>), equal, &out, &(into as &dyn Blocks)).await
 }
 
 /// All there is to do in a communicator of one.
@@ -58,13 +59,14 @@ fn alone<E: Endpoint, O: Blocks, I: Blocks>(ep: &E, out: Option<&O>, into: &I) -
     out.map_or(Ok(()), |out| transfer(ep, &Block { blocks: out, member: 0 }, &Block { blocks: into, member: 0 }))
 }
 
-async fn through<E: Endpoint, O: Blocks, I: Blocks>(
+/// Once for data of any kind.
+async fn through<E: Endpoint>(
     job: &Job<'_, E>,
     parts: &Parts,
-    choose: &impl Choose,
+    choose: &&Chooser<'_>,
     equal: Option<usize>,
-    out: &O,
-    into: &I,
+    out: &&dyn Blocks,
+    into: &&dyn Blocks,
 ) -> Result<()> {
     let (ep, size) = (job.ep, job.ep.size() as usize);
     let (below, top) = split(job);

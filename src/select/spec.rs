@@ -2,7 +2,7 @@
 //! The values of the parameters `coll_rust_<operation>_algorithm`: one algorithm, or one per level, and a way
 //! within nodes.
 
-use super::table::{Argument, Family, Known, Row};
+use super::table::{self, Argument, Family, Known, Picked, Row};
 use super::{Choice, Operation, Whole};
 use crate::shm::policy::{TABLE, Way};
 use crate::topo::Level;
@@ -35,37 +35,7 @@ impl<A: Family> Spec<A> {
 
     /// What is accepted for an operation of the family, for help and messages.
     pub fn accepted(operation: Operation) -> String {
-        let rows: Vec<&Row> = A::ROWS.iter().filter(|row| row.serves(operation)).collect();
-        let mut text = String::from("auto, fallback (the component of the next lower priority)");
-        rows.iter().for_each(|row| text += &format!(", {}", row.form()));
-        let ways: Vec<&str> =
-            TABLE.iter().filter(|row| row.way.serves(operation.of_ways())).map(|row| row.name).collect();
-        text += &format!(
-            ", shm (within nodes: shared memory where there is some), shm:WAY (the same by this way: {})",
-            ways.join(", ")
-        );
-        text += match A::PER_LEVEL {
-            true => ", or a list such as node:ALGORITHM,switch:ALGORITHM",
-            false => ", or node:ALGORITHM and another one for several nodes, after a comma",
-        };
-        let mut numbers: Vec<Argument> = Vec::new();
-        rows.iter().filter_map(|row| row.argument).for_each(|argument| {
-            if !numbers.contains(&argument) {
-                numbers.push(argument);
-            }
-        });
-        for (i, Argument { letter, least, most, default }) in numbers.iter().enumerate() {
-            let start = if i == 0 { " (" } else { "; " };
-            text += &format!("{start}{letter}: {least} to {most}, {default} where it is left out");
-        }
-        if !numbers.is_empty() {
-            text += ")";
-        }
-        for row in rows.iter().filter(|row| !row.needs.is_empty()) {
-            let needs: Vec<&str> = row.needs.iter().map(|need| need.text()).collect();
-            text += &format!("; {} stands in for {} unless {}", row.instead, row.name, needs.join(" and "));
-        }
-        text
+        accepted(A::ROWS, A::PER_LEVEL, operation)
     }
 
     /// What the parameter says for a level, if anything.
@@ -88,70 +58,124 @@ impl<A: Family> Spec<A> {
     /// Parses the value of the parameter of an operation of the family; the error says which part is wrong,
     /// not what is accepted.
     pub fn parse_for(operation: Operation, text: &str) -> Result<Spec<A>, String> {
-        let spec = Self::parse(text)?;
-        for row in spec.levels.iter().flatten().filter_map(A::row) {
-            if !row.serves(operation) {
-                return Err(format!("\"{}\" is no algorithm of {}", row.name, operation.name()));
-            }
-        }
-        match spec.way {
-            Some(way) if !way.serves(operation.of_ways()) => {
-                Err(format!("\"{SHM}:{}\" is no way of {}", way.name(), operation.name()))
-            }
-            _ => Ok(spec),
-        }
+        let spec = parse(A::ROWS, A::PER_LEVEL, text)?;
+        spec.check(operation)?;
+        Ok(spec.of_family())
     }
 
     /// Parses a value that some operation of the family accepts.
     pub fn parse(text: &str) -> Result<Spec<A>, String> {
-        let mut spec = Self::AUTO;
-        let text = text.trim();
-        match text {
-            "auto" => return Ok(spec),
-            // "below": its name in earlier releases.
-            "fallback" | "below" => return Ok(Spec { below: true, ..spec }),
-            _ => {}
-        }
-        let (mut default, mut named) = (None, [false; Level::COUNT]);
-        for item in text.split(',').map(str::trim) {
-            if let Some(way) = shared(item)? {
-                (spec.shm, spec.way) = (true, way.or(spec.way));
-                continue;
-            }
-            let Some((level, name)) = item.split_once(':') else {
-                if default.replace(algorithm::<A>(item)?).is_some() {
-                    return Err(format!("\"{item}\" is a second algorithm without a level"));
-                }
-                continue;
-            };
-            let (level, name) = (level.trim(), name.trim());
-            if !A::PER_LEVEL && level != Level::Node.name() {
-                return Err(format!("\"{item}\": only for level node may this operation have another algorithm"));
-            }
-            let choice = if name == "auto" { None } else { Some(algorithm::<A>(name)?) };
-            // Where there is one algorithm, it is that of all groups within the node, whatever their names.
-            let is_meant = |l: &&Level| {
-                l.name() == level
-                    || (level == "switch" && matches!(l, Level::Switch(_)))
-                    || (!A::PER_LEVEL && **l <= Level::Node)
-            };
-            let mut levels = Level::ALL.iter().filter(is_meant).peekable();
-            if levels.peek().is_none() {
-                return Err(format!("\"{level}\" is not a level"));
-            }
-            for level in levels {
-                (named[usize::from(level.index())], spec.levels[usize::from(level.index())]) = (true, choice);
-                spec.messages |= *level <= Level::Node && choice.is_some();
-            }
-        }
-        for (slot, _) in spec.levels.iter_mut().zip(named).filter(|(_, named)| !named) {
-            *slot = default;
-        }
-        if spec.shm && A::PER_LEVEL {
-            spec.levels[usize::from(Level::Node.index())] = None;
-        }
-        Ok(spec)
+        Ok(parse(A::ROWS, A::PER_LEVEL, text)?.of_family())
     }
+}
+
+impl Spec<Picked> {
+    /// With the algorithms of the family whose rows they are.
+    fn of_family<A: Family>(self) -> Spec<A> {
+        let Spec { below, shm, messages, way, .. } = self;
+        let levels = self.levels.map(|picked| picked.and_then(|(row, number)| A::make(row, number)));
+        Spec { levels, below, shm, messages, way }
+    }
+
+    /// Whether an operation has all that it names.
+    fn check(&self, operation: Operation) -> Result<(), String> {
+        for (row, _) in self.levels.iter().flatten() {
+            if !row.serves(operation) {
+                return Err(format!("\"{}\" is no algorithm of {}", row.name, operation.name()));
+            }
+        }
+        match self.way {
+            Some(way) if !way.serves(operation.of_ways()) => {
+                Err(format!("\"{SHM}:{}\" is no way of {}", way.name(), operation.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is accepted for an operation of a family with these algorithms.
+fn accepted(rows: &[Row], per_level: bool, operation: Operation) -> String {
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.serves(operation)).collect();
+    let mut text = String::from("auto, fallback (the component of the next lower priority)");
+    rows.iter().for_each(|row| text += &format!(", {}", row.form()));
+    let ways: Vec<&str> = TABLE.iter().filter(|row| row.way.serves(operation.of_ways())).map(|row| row.name).collect();
+    text += &format!(
+        ", shm (within nodes: shared memory where there is some), shm:WAY (the same by this way: {})",
+        ways.join(", ")
+    );
+    text += match per_level {
+        true => ", or a list such as node:ALGORITHM,switch:ALGORITHM",
+        false => ", or node:ALGORITHM and another one for several nodes, after a comma",
+    };
+    let mut numbers: Vec<Argument> = Vec::new();
+    rows.iter().filter_map(|row| row.argument).for_each(|argument| {
+        if !numbers.contains(&argument) {
+            numbers.push(argument);
+        }
+    });
+    for (i, Argument { letter, least, most, default }) in numbers.iter().enumerate() {
+        let start = if i == 0 { " (" } else { "; " };
+        text += &format!("{start}{letter}: {least} to {most}, {default} where it is left out");
+    }
+    if !numbers.is_empty() {
+        text += ")";
+    }
+    for row in rows.iter().filter(|row| !row.needs.is_empty()) {
+        let needs: Vec<&str> = row.needs.iter().map(|need| need.text()).collect();
+        text += &format!("; {} stands in for {} unless {}", row.instead, row.name, needs.join(" and "));
+    }
+    text
+}
+
+/// Parses a value that some operation of a family with these algorithms accepts.
+fn parse(rows: &'static [Row], per_level: bool, text: &str) -> Result<Spec<Picked>, String> {
+    let mut spec = Spec { levels: [None; Level::COUNT], below: false, shm: false, messages: false, way: None };
+    let text = text.trim();
+    match text {
+        "auto" => return Ok(spec),
+        // "below": its name in earlier releases.
+        "fallback" | "below" => return Ok(Spec { below: true, ..spec }),
+        _ => {}
+    }
+    let (mut default, mut named) = (None, [false; Level::COUNT]);
+    for item in text.split(',').map(str::trim) {
+        if let Some(way) = shared(item)? {
+            (spec.shm, spec.way) = (true, way.or(spec.way));
+            continue;
+        }
+        let Some((level, name)) = item.split_once(':') else {
+            if default.replace(picked(rows, item)?).is_some() {
+                return Err(format!("\"{item}\" is a second algorithm without a level"));
+            }
+            continue;
+        };
+        let (level, name) = (level.trim(), name.trim());
+        if !per_level && level != Level::Node.name() {
+            return Err(format!("\"{item}\": only for level node may this operation have another algorithm"));
+        }
+        let choice = if name == "auto" { None } else { Some(picked(rows, name)?) };
+        // Where there is one algorithm, it is that of all groups within the node, whatever their names.
+        let is_meant = |l: &&Level| {
+            l.name() == level
+                || (level == "switch" && matches!(l, Level::Switch(_)))
+                || (!per_level && **l <= Level::Node)
+        };
+        let mut levels = Level::ALL.iter().filter(is_meant).peekable();
+        if levels.peek().is_none() {
+            return Err(format!("\"{level}\" is not a level"));
+        }
+        for level in levels {
+            (named[usize::from(level.index())], spec.levels[usize::from(level.index())]) = (true, choice);
+            spec.messages |= *level <= Level::Node && choice.is_some();
+        }
+    }
+    for (slot, _) in spec.levels.iter_mut().zip(named).filter(|(_, named)| !named) {
+        *slot = default;
+    }
+    if spec.shm && per_level {
+        spec.levels[usize::from(Level::Node.index())] = None;
+    }
+    Ok(spec)
 }
 
 /// What an item of a value says of shared memory, if it does: perhaps a way.
@@ -211,10 +235,10 @@ impl<A: Family> Setting for Spec<A> {
     }
 }
 
-fn algorithm<A: Family>(text: &str) -> Result<A, String> {
+fn picked(rows: &'static [Row], text: &str) -> Result<Picked, String> {
     match text.split_once('/') {
-        None => A::named(text, None),
-        Some((name, number)) => A::named(name, Some(number)),
+        None => table::picked(rows, text, None),
+        Some((name, number)) => table::picked(rows, name, Some(number)),
     }
 }
 

@@ -116,18 +116,27 @@ pub trait Family: Copy + Into<Choice> + 'static {
 
     /// The algorithm of this name, with a number or its default one; else what is wrong.
     fn named(name: &str, number: Option<&str>) -> Result<Self, String> {
-        let row = Self::ROWS.iter().find(|row| row.name == name);
-        let number = match (row.and_then(|row| row.argument), number) {
-            (Some(argument), Some(text)) => match text.parse::<u32>() {
-                Ok(number) if (argument.least..=argument.most).contains(&number) => number,
-                _ => return Err(format!("\"{text}\" is not a number from {} to {}", argument.least, argument.most)),
-            },
-            (Some(argument), None) => argument.default,
-            (None, Some(text)) if row.is_some() => return Err(format!("\"{name}/{text}\": {name} takes no number")),
-            (None, _) => 0,
-        };
-        row.and_then(|row| Self::make(row, number)).ok_or_else(|| format!("\"{name}\" is not an algorithm"))
+        let (row, number) = picked(Self::ROWS, name, number)?;
+        Self::make(row, number).ok_or_else(|| format!("\"{name}\" is not an algorithm"))
     }
+}
+
+/// An algorithm, of whichever family, with its number.
+pub type Picked = (&'static Row, u32);
+
+/// The algorithm of this name among some, with a number or its default one; else what is wrong.
+pub fn picked(rows: &'static [Row], name: &str, number: Option<&str>) -> Result<Picked, String> {
+    let row = rows.iter().find(|row| row.name == name).ok_or_else(|| format!("\"{name}\" is not an algorithm"))?;
+    let number = match (row.argument, number) {
+        (Some(argument), Some(text)) => match text.parse::<u32>() {
+            Ok(number) if (argument.least..=argument.most).contains(&number) => number,
+            _ => return Err(format!("\"{text}\" is not a number from {} to {}", argument.least, argument.most)),
+        },
+        (Some(argument), None) => argument.default,
+        (None, Some(text)) => return Err(format!("\"{name}/{text}\": {name} takes no number")),
+        (None, None) => 0,
+    };
+    Ok((row, number))
 }
 
 macro_rules! family {

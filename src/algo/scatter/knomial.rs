@@ -30,17 +30,20 @@ pub async fn knomial<E: Endpoint, S: Stream, B: Blocks>(
     radix: u32,
 ) -> Result<()> {
     match role {
-        Role::Root { all, own } => hand_out(stage, root, all, own, lengths.is_none(), radix).await,
-        Role::Other { own } => pass(stage, root, own, lengths, radix).await,
+        Role::Root { all, own } => {
+            let own = own.map(|own| own as &dyn Stream);
+            hand_out(stage, root, &(all as &dyn Blocks), own.as_ref(), lengths.is_none(), radix).await
+        }
+        Role::Other { own } => pass(stage, root, &(own as &dyn Stream), lengths, radix).await,
     }
 }
 
-/// The root's part. `tell`: whether the others need to be told lengths.
-async fn hand_out<E: Endpoint, S: Stream, B: Blocks>(
+/// The root's part, once for data of any kind. `tell`: whether the others need to be told lengths.
+async fn hand_out<E: Endpoint>(
     stage: &Stage<'_, E>,
     root: Member,
-    all: &B,
-    own: Option<&S>,
+    all: &&dyn Blocks,
+    own: Option<&&dyn Stream>,
     tell: bool,
     radix: u32,
 ) -> Result<()> {
@@ -71,10 +74,10 @@ async fn hand_out<E: Endpoint, S: Stream, B: Blocks>(
 }
 
 /// The part of the others.
-async fn pass<E: Endpoint, S: Stream>(
+async fn pass<E: Endpoint>(
     stage: &Stage<'_, E>,
     root: Member,
-    own: &S,
+    own: &&dyn Stream,
     lengths: Option<&Lengths>,
     radix: u32,
 ) -> Result<()> {

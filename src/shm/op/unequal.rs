@@ -73,7 +73,7 @@ pub(super) fn refused<'a>() -> Taken<'a> {
 /// Takes what a member has published of a length that is not that of `data`. Whether that is all.
 #[cold]
 #[inline(never)]
-pub(super) fn take<'a, S: Stream + ?Sized>(turn: View<'a>, member: Member, data: &'a S, of: Of) -> Taken<'a> {
+pub(super) fn take<'a>(turn: View<'a>, member: Member, data: &'a dyn Stream, of: Of) -> Taken<'a> {
     Box::pin(async move {
         let Some((len, travel)) = turn.told(member) else { return Err(Error::Lengths) };
         let Some(view) = turn.of_other_length(len > LINE) else { return Err(Error::Lengths) };
@@ -123,15 +123,19 @@ pub(super) fn take<'a, S: Stream + ?Sized>(turn: View<'a>, member: Member, data:
 /// operation that never comes here.
 #[cold]
 #[inline(never)]
-pub(super) fn take_data<'a, S: Stream + ?Sized>(turn: Current<'a>, member: Member, data: &'a S) -> Taken<'a> {
+pub(super) fn take_data<'a, S: Stream>(turn: Current<'a>, member: Member, data: &'a S) -> Taken<'a> {
     take(turn.into(), member, data, Of::Bcast)
 }
 
 /// The same of a member's block.
 #[cold]
 #[inline(never)]
-pub(super) fn take_block<'a, B: Blocks + ?Sized>(turn: Current<'a>, member: Member, all: &'a B, of: Of) -> Taken<'a> {
-    Box::pin(async move { take(turn.into(), member, &Block::new(all, member), of).await })
+pub(super) fn take_block<'a, B: Blocks>(turn: Current<'a>, member: Member, all: &'a B, of: Of) -> Taken<'a> {
+    take_block_of_any(turn.into(), member, all, of)
+}
+
+fn take_block_of_any<'a>(turn: View<'a>, member: Member, all: &'a dyn Blocks, of: Of) -> Taken<'a> {
+    Box::pin(async move { take(turn, member, &Block::new(all, member), of).await })
 }
 
 /// Members that have sent other lengths than the caller has room for, and whether any has sent more.
@@ -145,11 +149,11 @@ impl Odd {
     /// [Takes](take) what a member has sent.
     #[cold]
     #[inline(never)]
-    pub fn take<'a, S: Stream + ?Sized>(
+    pub fn take<'a>(
         &'a mut self,
         turn: View<'a>,
         member: Member,
-        data: &'a S,
+        data: &'a dyn Stream,
         of: Of,
     ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>> {
         Box::pin(async move {
