@@ -167,7 +167,7 @@ mkdir -p "$scratch/source" "$scratch/out" "$roots"
 git ls-files -z | xargs -0 cp --parents -t "$scratch/source"
 if [ $full = 0 ]; then
     target=${CARGO_TARGET_DIR:-$PWD/target}
-    [ -f "${COLL_RUST_STATICLIB:-}" ] || cargo rustc --quiet --release --lib --crate-type staticlib --features ompi
+    [ -f "${COLL_RUST_STATICLIB:-}" ] || cargo rustc --quiet --release --lib --crate-type staticlib --features ompi -- -C llvm-args=-inline-threshold=50
     cp "${COLL_RUST_STATICLIB:-$target/release/libcoll_rust.a}" "$scratch/out/libcoll_rust.a"
 fi
 rust=$(dirname "$(dirname "$(rustup which cargo 2>/dev/null || command -v cargo)")")

@@ -99,7 +99,7 @@ if [ -n "$dso" ]; then
 else
     # The Rust half is built outside: it names nothing of Open MPI. Only the C half is compiled and linked
     # inside.
-    cargo rustc --quiet --release --lib --crate-type staticlib --features ompi
+    cargo rustc --quiet --release --lib --crate-type staticlib --features ompi -- -C llvm-args=-inline-threshold=50
     cp "$target/release/libcoll_rust.a" "$scratch/out/"
     inside env COLL_RUST_STATICLIB=/mnt/out/libcoll_rust.a MPICC=mpicc /mnt/source/scripts/build.sh /mnt/out
 fi

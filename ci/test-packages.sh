@@ -189,7 +189,7 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$scratch/source" "$scratch/out"
 git ls-files -z | xargs -0 cp --parents -t "$scratch/source"
 target=${CARGO_TARGET_DIR:-$PWD/target}
-[ -f "${COLL_RUST_STATICLIB:-}" ] || cargo rustc --quiet --release --lib --crate-type staticlib --features ompi
+[ -f "${COLL_RUST_STATICLIB:-}" ] || cargo rustc --quiet --release --lib --crate-type staticlib --features ompi -- -C llvm-args=-inline-threshold=50
 cp "${COLL_RUST_STATICLIB:-$target/release/libcoll_rust.a}" "$scratch/out/libcoll_rust.a"
 
 part=tarball
