@@ -5,13 +5,13 @@
 
 use crate::ffi::base::glue::cr_counter;
 use crate::ffi::base::kind::{Kind, Mode};
-use crate::ffi::base::text::leak;
 use crate::report::{Counts, Row};
 use crate::shm::group::reading::{Way, counter};
 use crate::shm::op::tally::calls;
 use crate::shm::policy::{self, Operation};
 use crate::topo::Level;
-use std::ffi::CString;
+use std::fmt::Arguments;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The counters of one operation. What a call needs is in its first cache line.
@@ -77,46 +77,70 @@ pub fn sent(kind: Kind, level: u8, bytes: usize) {
     counters.add([(&counters.messages[level], 1), (&counters.bytes[level], bytes as u64)]);
 }
 
-/// The table that the shim registers.
+/// The table that the shim registers. Every process makes it when MPI starts: so all its texts are one piece
+/// of memory.
 pub fn table() -> Rows {
-    let row = |name: String, help: String, value: &'static AtomicU64| cr_counter {
-        name: leak(name),
-        help: leak(help),
-        value: value.as_ptr(),
+    let mut texts: Vec<u8> = Vec::with_capacity(TEXTS);
+    let mut rows: Vec<(usize, usize, &'static AtomicU64)> = Vec::with_capacity(ROWS);
+    let mut row = |name: Arguments<'_>, help: Arguments<'_>, value| {
+        let [name, help] = [name, help].map(|text| {
+            let start = texts.len();
+            // Nothing that is written to memory fails.
+            let _ = texts.write_fmt(text);
+            texts.push(0);
+            start
+        });
+        rows.push((name, help, value));
     };
-    let mut rows = Vec::new();
     for kind in Kind::all() {
         let (c, op) = (&COUNTERS[kind as usize], kind.name());
-        rows.push(row(format!("{op}_handled"), format!("Calls of {op} that coll/rust took"), &c.handled));
-        rows.push(row(format!("{op}_passed"), format!("Calls of {op} passed to the component below"), &c.passed));
+        row(format_args!("{op}_handled"), format_args!("Calls of {op} that coll/rust took"), &c.handled);
+        row(format_args!("{op}_passed"), format_args!("Calls of {op} passed to the component below"), &c.passed);
         for mode in Mode::ALL {
-            let help = format!("Calls of {op} that were {}, handled or passed", mode.name());
-            rows.push(row(format!("{op}_{}", mode.name()), help, &c.modes[mode as usize]));
+            let help = mode.name();
+            let help = format_args!("Calls of {op} that were {help}, handled or passed");
+            row(format_args!("{op}_{}", mode.name()), help, &c.modes[mode as usize]);
         }
         for level in Level::ALL {
             let (i, l) = (usize::from(level.index()), level.name());
-            let what = format!("that this process sent at level {l} for {op}");
-            rows.push(row(format!("{op}_{l}_messages"), format!("Messages {what}"), &c.messages[i]));
-            rows.push(row(format!("{op}_{l}_bytes"), format!("Bytes {what}"), &c.bytes[i]));
+            let messages = format_args!("Messages that this process sent at level {l} for {op}");
+            row(format_args!("{op}_{l}_messages"), messages, &c.messages[i]);
+            let bytes = format_args!("Bytes that this process sent at level {l} for {op}");
+            row(format_args!("{op}_{l}_bytes"), bytes, &c.bytes[i]);
         }
     }
     for (way, name) in WAYS {
-        let help = format!("Bytes that this process read from other processes' memory, or wrote there, by {name}");
-        rows.extend(counter(way).map(|value| row(format!("zero_copy_{name}_bytes"), help, value)));
+        let Some(value) = counter(way) else { continue };
+        let help = format_args!("Bytes that this process read from other processes' memory, or wrote there, by {name}");
+        row(format_args!("zero_copy_{name}_bytes"), help, value);
     }
     for (operation, way) in ways() {
         let (of, by) = (operation.name(), way.name());
-        let help = format!(
+        let help = format_args!(
             "Parts of calls that went within the node as shm:{by} of {of}; such in one step (inline, slot, whole) only \
              where a parameter names the way"
         );
-        rows.push(row(format!("shm_{of}_{by}"), help, calls(operation, way)));
+        row(format_args!("shm_{of}_{by}"), help, calls(operation, way));
     }
-    Rows(rows)
+    let at = |start: usize| texts.as_ptr().wrapping_add(start).cast();
+    let row = |(name, help, value): (usize, usize, &AtomicU64)| cr_counter {
+        name: at(name),
+        help: at(help),
+        value: value.as_ptr(),
+    };
+    Rows { rows: rows.into_iter().map(row).collect(), _texts: texts }
 }
 
+/// Counters, and bytes of their texts, for which there is room from the beginning on.
+const ROWS: usize = 1024;
+const TEXTS: usize = 96 << 10;
+
 /// The rows of the table, with strings of their own.
-pub struct Rows(Vec<cr_counter>);
+pub struct Rows {
+    rows: Vec<cr_counter>,
+    /// Where those point to.
+    _texts: Vec<u8>,
+}
 
 // SAFETY: the pointers are to strings that belong to the rows, and to statics with atomic contents.
 unsafe impl Send for Rows {}
@@ -124,16 +148,7 @@ unsafe impl Send for Rows {}
 impl Rows {
     /// Where they are, and how many.
     pub fn as_slice(&self) -> &[cr_counter] {
-        &self.0
-    }
-}
-
-impl Drop for Rows {
-    fn drop(&mut self) {
-        for text in self.0.iter().flat_map(|row| [row.name, row.help]) {
-            // SAFETY: made by `leak`, and freed once.
-            drop(unsafe { CString::from_raw(text.cast_mut()) });
-        }
+        &self.rows
     }
 }
 
