@@ -14,7 +14,6 @@ class CollRust(AutotoolsPackage):
 
     homepage = "https://coll-rust.invalid"
     url = f"file://{os.getcwd()}/coll-rust-0.2.0-vendored.tar.gz"
-    manual_download = True
 
     license("BSD-3-Clause")
 
@@ -28,6 +27,10 @@ class CollRust(AutotoolsPackage):
     depends_on("llvm+clang", type="build")
     depends_on("hwloc")
     depends_on("openmpi@4.1:5")
+
+    def url_for_version(self, version):
+        # Of the address above, Spack would leave out "-vendored".
+        return f"file://{os.getcwd()}/coll-rust-{version}-vendored.tar.gz"
 
     def setup_build_environment(self, env: EnvironmentModifications) -> None:
         env.set("LIBCLANG_PATH", self.spec["llvm"].prefix.lib)
