@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 /// Words of a sentence at most.
 const WORDS: usize = 25;
 
-/// Words that only the authors use, and what the field says. Pages hold none, but for `EXCEPTIONS`.
+/// Words that only the authors use, and what the field says. Pages hold none.
 const PRIVATE: &[(&str, &str)] = &[
     ("crowded", "oversubscribed"),
     ("go round", "a ring"),
@@ -21,18 +21,6 @@ const PRIVATE: &[(&str, &str)] = &[
     ("moved rightly", "transferred correctly"),
     ("take back", "prefetch for writing"),
     ("for ever", "forever"),
-];
-
-/// Pages older than these rules, with their sentences that are too long and their private words:
-/// a page may lose some, never gain any. One that has none is to leave the list.
-const EXCEPTIONS: &[(&str, usize, usize)] = &[
-    ("docs/reference/algorithms.md", 1, 0),
-    ("docs/reference/mpiperf-files.md", 2, 1),
-    ("docs/reference/mpiperf.md", 22, 2),
-    ("docs/reference/network.md", 1, 0),
-    ("docs/reference/parameters.md", 12, 4),
-    ("docs/reference/traffic.md", 2, 0),
-    ("docs/reference/ways.md", 0, 1),
 ];
 
 fn top() -> PathBuf {
@@ -231,16 +219,11 @@ fn sentences_can_be_read() {
     let mut bad = Vec::new();
     for page in pages() {
         let (long, private) = faults(&fs::read_to_string(top().join(&page)).unwrap());
-        let known = EXCEPTIONS.iter().find(|(name, ..)| *name == page);
-        let (may_long, may_private) = known.map_or((0, 0), |(_, long, private)| (*long, *private));
-        if known.is_some() && long.is_empty() && private.is_empty() {
-            bad.push(format!("{page}: is good; take it from EXCEPTIONS"));
+        if !long.is_empty() {
+            bad.push(format!("{page}: {} sentences over {WORDS} words: {long:#?}", long.len()));
         }
-        if long.len() > may_long {
-            bad.push(format!("{page}: {} sentences over {WORDS} words, {may_long} allowed: {long:#?}", long.len()));
-        }
-        if private.len() > may_private {
-            bad.push(format!("{page}: {} private words, {may_private} allowed: {private:?}", private.len()));
+        if !private.is_empty() {
+            bad.push(format!("{page}: {} private words: {private:?}", private.len()));
         }
     }
     assert!(bad.is_empty(), "{}", bad.join("\n"));

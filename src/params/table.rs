@@ -42,7 +42,7 @@ impl Param {
     }
 }
 
-const LEVELS_HELP: &str = "auto, none (one flat group), or a comma list of l2, l3, numa, socket, node, switch (every layer) or \
+const LEVELS_HELP: &str = "auto, none (one flat group), or a comma list: l2, l3, numa, socket, node, switch (every layer) or \
                            switch1 to switch4, cluster, grid (several clusters)";
 const SIZE_HELP: &str = "auto, 0 (never cut), or a number of bytes with k, m or g after it for KiB, MiB, GiB";
 
@@ -200,8 +200,8 @@ pub const TABLE: &[Param] = &[
         was: &[],
         kind: Kind::Text,
         default: "auto",
-        help: "Levels of the hierarchy of groups. auto takes every level that the machine has and that groups \
-               the processes anew.",
+        help: "Levels of the hierarchy of groups. auto takes every level that the machine has and that changes \
+               the groups.",
         details: "A level above the node, or within it, brings the node level with it. In shared memory, short \
                Bcast, Reduce and Allreduce, and Barrier, go along the levels inside the node that are listed, \
                if their algorithm is shm; with auto, and 24 processes or more with a core each, along level-3 \
@@ -392,7 +392,7 @@ pub const TABLE: &[Param] = &[
         default: "auto",
         help: "Bytes of a fragment. Larger messages go through shared memory in fragments.",
         details: "Rounded up to a multiple of 64, and to 128 bytes for each process. auto: 16k; 32k where up to 8 \
-               processes of a communicator take turns on fewer cores. (Some operations make longer ones of \
+               processes of a communicator share fewer cores. (Some operations make longer ones of \
                several: a long Alltoall there, for example, and blocking long Gathers and Allgathers.)",
         level: 5,
         accepted: || "auto, or a number of bytes from 128 to 16m".to_owned(),
@@ -404,10 +404,10 @@ pub const TABLE: &[Param] = &[
         kind: Kind::Int { auto: true },
         default: "auto",
         help: "Fragments of a process' queue in shared memory, over all sets. Rounded down to a power of two.",
-        details: "auto: 32, and fewer where a node has more than 32 processes; 128, so that slots go round 2m, \
-               where 2 to 4 processes of a communicator have a core each, on processors of AMD's, if neither \
-               this nor coll_rust_shm_fragment_size nor coll_rust_shm_sets is given, and each process' share of \
-               coll_rust_shm_node_limit is 16m or more.",
+        details: "auto: 32, and fewer where a node has more than 32 processes. 128 on processors of AMD's where 2 \
+               to 4 processes of a communicator have a core each: so 2m are a ring of slots. That is if neither \
+               this nor coll_rust_shm_fragment_size nor coll_rust_shm_sets is given. And each process' share of \
+               coll_rust_shm_node_limit must be 16m or more.",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 64".to_owned(),
         set: |c, t| within(t, 1, 64).map(|v| c.shm.fragments = v),
@@ -418,8 +418,8 @@ pub const TABLE: &[Param] = &[
         kind: Kind::Int { auto: true },
         default: "auto",
         help: "Sets that a queue in shared memory is divided into. So many operations may be about at a time.",
-        details: "Rounded down to a power of two, and to 4 where processes take turns on the cores. auto: 2; 8 \
-               where slots go round (coll_rust_shm_fragments).",
+        details: "Rounded down to a power of two, and to 4 where processes share cores. auto: 2; 8 \
+               where slots are a ring (coll_rust_shm_fragments).",
         level: 5,
         accepted: || "auto, or a whole number from 1 to 8".to_owned(),
         set: |c, t| within(t, 1, 8).map(|v| c.shm.sets = v),
@@ -431,9 +431,8 @@ pub const TABLE: &[Param] = &[
         default: "auto",
         help: "How a process writes 4k and more to its queues. cached: through its caches; streaming: past them \
                (on x86-64; elsewhere as cached).",
-        details: "auto: past them while such writes take as long as if cache lines had to come back from far, and, \
-               on processors of AMD's, in long Gathers and Scatters where processes take turns on fewer cores. \
-               Through the caches in any case: what is not contiguous, and what is computed in its place, as \
+        details: "auto: past them while such writes take as long as if cache lines had to come back from far. So, \
+               too, on processors of AMD's, in long Gathers and Scatters of more processes than cores. Through the caches in any case: what is not contiguous, and what is computed in its place, as \
                results of Scan.",
         level: 5,
         accepted: || "auto, cached, streaming".to_owned(),
@@ -475,11 +474,10 @@ pub const TABLE: &[Param] = &[
         default: "auto",
         help: "Messages of so many bytes (blocks, in operations that have them) are read from the other's \
                memory.",
-        details: "auto: for each operation as follows from shm_times (with cma, between two processes on one node \
-               whose slots go round (coll_rust_shm_fragments), not from 1m on in a blocking Alltoall, unless \
-               shm_stores is cached); where there are no times, 16k in Scatter, 64k in Alltoall, and never \
-               elsewhere; where n processes of a communicator take turns on fewer cores, 16m / n² in Scatter, \
-               and 4m / n² in Alltoall (and Neighbor_alltoall), at least 128k, and never elsewhere; with cma on \
+        details: "auto: for each operation as follows from shm_times. With cma, not from 1m on in a blocking \
+               Alltoall of two processes on one node whose slots are a ring (unless shm_stores is cached). Where there are no times: 16k in Scatter, 64k in Alltoall, and never \
+               elsewhere. Where n processes of a communicator share fewer cores: 16m / n² in Scatter, 4m / n² in \
+               Alltoall and Neighbor_alltoall, at least 128k; never elsewhere. With cma on \
                processors of AMD's, and up to 8 processes, never in Alltoall there (unless shm_stores is \
                cached); on one of several nodes, with mpi_yield_when_idle, 128k.",
         level: 5,
@@ -496,9 +494,9 @@ pub const TABLE: &[Param] = &[
         details: "auto: as usual for processors of the kind. measure: the first blocking operation on the first \
                communicator of a process measures them, which takes some milliseconds; with coll_rust_verbose = 2 \
                it says them, as this parameter takes them: a site can measure once, and give them in \
-               openmpi-mca-params.conf. Otherwise nanoseconds for 16, 64 and 256 KiB of a broadcast between two \
-               processes through the queue, through the queue and the caches, read, shared between both, and of a \
-               copy within a process.",
+               openmpi-mca-params.conf. Otherwise nanoseconds, each for 16, 64 and 256 KiB. The \
+               first four are of a broadcast between two processes: through the queue, through the queue and the \
+               caches, read, shared between both. The last is of a copy within a process.",
         level: 6,
         accepted: || {
             "auto, measure, or five times three times, such as 2100/6200/15000,2100/6200/15000,3600/9200/22000,1500/5000/12000,500/1600/6500".to_owned()
@@ -525,9 +523,9 @@ pub const TABLE: &[Param] = &[
         default: "none",
         help: "Printed by rank 0: groups as text (hierarchy) or for Graphviz (dot), parameters in force (config), \
                which way calls go (decisions).",
-        details: "By rank 0 of MPI_COMM_WORLD, once. Where the groups fill more than 25 lines, those that are alike are printed once. decisions: for \
-               the first call of each operation and size class (power of two), the way inside the node or the \
-               algorithm of each level, and the rule that chose it; calls take longer then.",
+        details: "By rank 0 of MPI_COMM_WORLD, once. Where the groups fill more than 25 lines, equal ones are printed once. decisions: at the \
+               first call of each operation and power of two in size, the rule that chose, and what: the way \
+               inside the node, or the algorithm of each level. Calls take longer then.",
         level: 2,
         accepted: || "none, or a comma list of hierarchy, dot, config, decisions".to_owned(),
         set: |c, t| {

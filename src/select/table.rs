@@ -54,7 +54,7 @@ impl Need {
             Need::Divisible => "it is predefined",
             Need::Placed => "coll_rust_reproducible is 0",
             Need::Even => "there is an even number of processes",
-            Need::PowerOfTwo => "the number of processes is a power of two",
+            Need::PowerOfTwo => "processes are a power of two",
         }
     }
 }

@@ -66,8 +66,8 @@ fn page(small: &str, large: &str) -> String {
          running the algorithms themselves over an endpoint that counts. Blocks, and vectors that are broadcast or combined, have {BLOCK} bytes; of \
          Reduce_scatter each process gets a block. Ranks are numbered node by node, the root is 0, nothing is cut into segments. \"Hierarchical\" \
          has the levels node and switch, but in Alltoall the level node only, as where `coll_rust_levels` is `auto`; the others are one flat group. \
-         Where the processes of a node share memory, hierarchical forms, and spread, send nothing within it, and as much as here between nodes, \
-         but in Allgather of short blocks: where there are a power of two of switches, and of nodes on each, all leaders are one group there, which sends more \
+         Where the processes of a node share memory, hierarchical forms, and spread, send nothing within it, and as much as here between nodes. \
+         Allgather of short blocks differs where numbers of switches, and of nodes on each, are powers of two. Then all leaders are one group, which sends more \
          messages between nodes, and as many bytes between switches. `UPDATE_DOCS=1 cargo test --release --test traffic` writes this page.\n\n{}\n\n{large}\n{}\n\n{small}",
         title(&LARGE),
         title(&SMALL),

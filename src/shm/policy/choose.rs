@@ -40,11 +40,11 @@ pub enum Rule {
     ReadPays,
     /// The same, and the writer would be idle.
     WriterHelps,
-    /// Members take turns on the cores: a block each needs one turn.
+    /// Members share cores: a block each needs one turn.
     OneTurnEach,
     /// There is enough to combine for all members.
     SharesWork,
-    /// Members take turns on the cores: shared work is done no sooner.
+    /// Members share cores: shared work is done no sooner.
     TakesTurns,
     /// The same, but a second core has time for a half.
     SecondCore,
@@ -92,13 +92,13 @@ impl Rule {
             Rule::ShortForTree => "the levels inside the node make a tree, and the data are short enough for it",
             Rule::FitsLine => "the data fit the flag's cache line",
             Rule::FitsSlot => "the data fit an eager slot, and no other way is wanted",
-            Rule::FitsSet => "the data fit a set, and members that take turns on the cores do all their part at once",
+            Rule::FitsSet => "the data fit a set, and members that share cores do all their part at once",
             Rule::ReadPays => "from this length on reading the peer's memory pays",
             Rule::WriterHelps => "from this length on reading the peer's memory pays, and its owner can copy a part",
-            Rule::OneTurnEach => "members that take turns on the cores need one turn each this way",
+            Rule::OneTurnEach => "members that share cores need one turn each this way",
             Rule::SharesWork => "there is enough to combine for all members",
-            Rule::TakesTurns => "members take turns on the cores, where shared work is done no sooner",
-            Rule::SecondCore => "members take turns on the cores, and a second core has time for one half",
+            Rule::TakesTurns => "members share cores, where shared work is done no sooner",
+            Rule::SecondCore => "members share cores, and a second core has time for one half",
             Rule::OwnPart => "each member's result is another part",
             Rule::PassesOn => "each member needs what those before it have combined",
             Rule::InPlace => "what is sent is overwritten, so nobody may read it where it lies",

@@ -188,7 +188,7 @@ impl Facts {
         self.forced.filter(|&way| is_available(self, way))
     }
 
-    /// Whether members take turns on the cores, and are all within the call.
+    /// Whether members share cores, and are all within the call.
     fn is_crowded(&self) -> bool {
         self.cores == Cores::Shared && self.mode == Mode::Blocking
     }

@@ -63,7 +63,7 @@ pub const TABLE: &[Row] = &[
         name: "slot",
         what: "The writer fills one eager slot, and the flag says that it is full.",
         needs: "up to 4 KiB (shm_fragment_size may make it less); of Scatter and Alltoall a block's share of them",
-        parameters: "slots in use: as many as sets, or 4 where members take turns on the cores",
+        parameters: "slots in use: as many as sets, or 4 where members share cores",
         gain: "Bcast 0.55, Allreduce 0.49 and Alltoallv 0.51 of 512 bytes, two ranks with a core each",
         operations: DATA,
     },
@@ -71,7 +71,7 @@ pub const TABLE: &[Row] = &[
         way: Way::Whole,
         name: "whole",
         what: "The same with a whole set of fragments as one slot, so that whoever has a core does all its part.",
-        needs: "members that take turns on the cores; up to 64 KiB, or 256 KiB of what up to eight gather",
+        needs: "members that share cores; up to 64 KiB, or 256 KiB of what up to eight gather",
         parameters: "none",
         gain: "2 to 64 KiB of six operations 0.414, in fragments 0.431, four ranks on two cores",
         operations: &[Bcast, Gather, Allgather, Alltoall, Reduce, Allreduce, ReduceScatter],
@@ -82,7 +82,7 @@ pub const TABLE: &[Row] = &[
         what: "Pieces go through the slots of a set in turn: readers copy out while the writer copies in.",
         needs: "nothing",
         parameters: "bytes of a piece: a quarter of the message, 4 KiB at least, a fragment at most; a fragment where \
-                     members take turns on the cores",
+                     members share cores",
         gain: "Bcast 0.26 of 16 KiB and 0.38 of 64 KiB, two ranks with a core each",
         operations: &[Bcast, Gather, Scatter, Allgather, Alltoall, Reduce, Allreduce],
     },
@@ -112,7 +112,7 @@ pub const TABLE: &[Row] = &[
         name: "ring",
         what: "The root takes its set as a ring. It writes the blocks one after the other, each as a whole or in \
                halves of the ring.",
-        needs: "members that take turns on the cores, up to 128 of them; pipeline stands in",
+        needs: "members that share cores, up to 128 of them; pipeline stands in",
         parameters: "none",
         gain: "Scatter of 16, 32 and 64 KiB 0.52, 0.61 and 0.79, by pipeline 0.79, 0.78 and 0.87, eight ranks on two \
                cores",
@@ -131,7 +131,7 @@ pub const TABLE: &[Row] = &[
         way: Way::ReduceBcast,
         name: "reduce_bcast",
         what: "Member 0 combines piece after piece, and all others read the results from its slots.",
-        needs: "members that take turns on the cores",
+        needs: "members that share cores",
         parameters: "from how many bytes on: 8 KiB, but not what travels whole",
         gain: "Allreduce of 64 KiB 0.35 and of 256 KiB 0.42, four ranks on two cores; not measured against split",
         operations: &[Allreduce],
@@ -141,7 +141,7 @@ pub const TABLE: &[Row] = &[
         name: "relay",
         what: "One member of the upper half combines that half, piece by piece ahead of the root, which combines the \
                rest.",
-        needs: "a blocking call of three or more members that take turns on the cores",
+        needs: "a blocking call of three or more members that share cores",
         parameters: "128 KiB of a set are in use at a time, 256 KiB among up to eight",
         gain: "Reduce of 64 KiB to 1 MiB 0.636, by pipeline 0.679, four ranks on two cores",
         operations: &[Reduce],
