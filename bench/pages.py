@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes the tables of README.md and docs/performance.md from bench/data, files that bench/record.sh makes by
-mpiperf compare.
+"""Makes the tables of README.md and the pages below from bench/data, files that bench/record.sh, bench/apps.sh and
+bench/wave.sh make, and a picture.
 
     bench/pages.py            writes what stands between the marks
     bench/pages.py --check    changes nothing; exit status 1 where a page differs
@@ -15,8 +15,12 @@ import os
 import statistics
 import sys
 
+sys.dont_write_bytecode = True
+import tables
+from tables import table
+
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PAGES = ["README.md", "docs/performance.md"]
+PAGES = ["README.md", "docs/performance.md", "docs/guide/clusters.md"]
 MARK, END = "<!-- bench/pages.py ", "<!-- end -->"
 # An interval above this is a loss.
 LOSS = 1.05
@@ -76,11 +80,6 @@ def size(n):
         if n and n % (1 << shift) == 0:
             return f"{n >> shift} {unit}"
     return f"{n} B"
-
-
-def table(head, rows, left=1):
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * left + " ---: |" * (len(head) - left)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def name(operation):
@@ -148,7 +147,7 @@ def losses():
 
 
 JOBS = Jobs()
-MADE = {"machine": machine, "readme": readme, "means": means, "cells": cells, "losses": losses}
+MADE = {"machine": machine, "readme": readme, "means": means, "cells": cells, "losses": losses, "apps": tables.apps, "wave": tables.wave}
 
 
 def page(text):
@@ -173,6 +172,14 @@ def main():
     check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not check:
         sys.exit(__doc__)
+    made = tables.figure()
+    if check:
+        with open(tables.FIGURE, encoding="utf-8") as file:
+            if file.read() != made:
+                sys.exit("docs/pictures/wave.svg is not what bench/data gives; run bench/pages.py")
+    else:
+        with open(tables.FIGURE, "w", encoding="utf-8") as file:
+            file.write(made)
     used = []
     for path in PAGES:
         with open(os.path.join(TOP, path), encoding="utf-8") as file:

@@ -85,7 +85,7 @@ more_keys=", \"$second\""
 gateway_start 0
 gateway_start 1
 if [ -n "$wave" ]; then
-    for size in 400 800 1200 1600; do
+    for size in 400 800 1600; do
         printf '\n### %d x %d, %d ms each way\n' $size $size "$wave"
         cluster_run 1,1,1,1 100 --map-by node "${through[@]}" "$bin/wave2d" --size $size --steps 50
     done
