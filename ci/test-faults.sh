@@ -11,7 +11,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-options="--only --dso" programs="hello stream waits comms sizes noread frugal halves"
+options="--only --dso" programs="hello stream waits comms sizes noread frugal halves userop"
 . ci/mpi-jobs.sh
 
 mpirun=("${several[@]}" "$mpiexec" --oversubscribe --mca btl "$btl" --mca mpi_yield_when_idle 1)
@@ -227,6 +227,8 @@ survive "earlier names" 'coll_rust_shm_wait = yield' OMPI_MCA_coll_rust_show=con
     "${mpirun[@]}" -n 2 "$scratch/hello"
 survive "decisions" 'decision: allreduce of 4 bytes, 2 processes: shm:inline within the node: .* cache line' OMPI_MCA_coll_rust_show=decisions -- \
     "${mpirun[@]}" -n 2 "$scratch/hello"
+survive "decisions of a user's operation" 'decision: scan of 56 bytes, 3 processes: shm:inline within the node: operands are packed' \
+    OMPI_MCA_coll_rust_show=decisions OMPI_MCA_coll_rust_first_calls=0 -- "${mpirun[@]}" -n 3 "$scratch/userop" --rounds 1
 survive "decisions by messages" 'decision: allreduce of 4 bytes, 2 processes: .*ring on top.*: by coll_rust_allreduce_algorithm' OMPI_MCA_coll_rust_show=decisions \
     OMPI_MCA_coll_rust_allreduce_algorithm=node:ring -- "${mpirun[@]}" -n 2 "$scratch/hello"
 survive "an algorithm that leaves the node to shared memory" 'decision: allreduce of 4 bytes, 2 processes: shm:inline within the node' OMPI_MCA_coll_rust_show=decisions \

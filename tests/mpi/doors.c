@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks come to one operation by different doors: data that are plain at one rank are described by a derived
- * datatype at another, so one takes the quick way and the other the long one. What tells operations apart,
- * and what limits how far ranks run ahead, must come out alike, or a later operation that needs messages (a
- * user-defined reduction, or anything for which shared memory did not suffice) meets the wrong ones, or waits
- * for ever. Every other round calls the nonblocking forms, and then has many of them under way at a time,
- * each of which this rank may have come to by another door than the one before. At the end, reductions are
- * the first operations on communicators of their own that carry more than fits a cache line.
+ * Ranks come to one operation by different doors: data that are plain at one rank are described by a
+ * derived datatype at another, so one takes the quick way and the other the long one. What tells operations
+ * apart, and what limits how far ranks run ahead, must come out alike, or a later operation that needs
+ * messages (a long user-defined reduction, or anything for which shared memory did not suffice) meets the
+ * wrong ones, or waits for ever. Every other round calls the nonblocking forms, and then has many of them
+ * under way at a time, each of which this rank may have come to by another door than the one before. At the
+ * end, reductions are the first operations on communicators of their own that carry more than fits a cache
+ * line.
  *
  *   --rounds N   (default 200)
  */
 #include "harness.h"
 
-enum { SMALL = 3, LARGE = 30000, FLOCK = 10, LINES = 600 };
+enum { SMALL = 3, LARGE = 30000, FLOCK = 10, LINES = 600, PAIRS = 600 };
 
 static MPI_Datatype pair; /* two numbers, of which the first is at the end */
 static MPI_Op last_but_kept;
@@ -101,12 +102,18 @@ static void one_round(MPI_Comm comm, int round, int n, int *mine, int *all, int 
         wrong += !good(others + r * n, derived, round, r, rank, n);
     check(!wrong, "round %d: wrong numbers in %d blocks", round, wrong);
     doing("round %d: Reduce by an operation of the user's", round);
-    int own[2] = {round + rank, round - rank}, result[2] = {-1, -1};
-    CALL(Reduce, Ireduce, own, result, 1, MPI_2INT, last_but_kept, root, comm);
+    /* Of a few bytes it goes through shared memory, too. */
+    static int own[2 * PAIRS], result[2 * PAIRS];
+    int pairs = round % 3 ? PAIRS : 1;
+    for (int i = 0; i < pairs; i++) {
+        own[2 * i] = round + rank;
+        own[2 * i + 1] = round - rank;
+    }
+    CALL(Reduce, Ireduce, own, result, pairs, MPI_2INT, last_but_kept, root, comm);
     check(rank != root || (result[0] == round && result[1] == round - (test_size - 1)), "round %d: Reduce gave %d %d", round,
           result[0], result[1]);
     doing("round %d: Scan by an operation of the user's", round);
-    CALL(Scan, Iscan, own, result, 1, MPI_2INT, last_but_kept, comm);
+    CALL(Scan, Iscan, own, result, pairs, MPI_2INT, last_but_kept, comm);
     check(result[0] == round && result[1] == round - rank, "round %d: Scan gave %d %d", round, result[0], result[1]);
 }
 

@@ -149,6 +149,11 @@ impl<'a> Call<'a> {
         self.side().map_or(0, |side| side.part(rank))
     }
 
+    /// Ranks of the communicator.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
     /// Whether this rank is the first one.
     pub fn is_first(&self) -> bool {
         self.rank == 0

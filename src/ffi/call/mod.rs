@@ -9,11 +9,13 @@
 //! * *significant*: an argument that MPI says counts at this rank.
 //! * *eligible*: a call that may go through shared memory ([`eligible`]); the same on all ranks.
 //! * *below*: the component that Open MPI would have taken without this one. A call *passes* there.
+//! * *packed*: reduced out of packed operands ([`packed`]).
 //! * *staged*: with host memory in place of a device's.
 
 pub mod accept;
 pub mod arguments;
 pub mod device;
 pub mod eligible;
+pub mod packed;
 pub mod plain;
 pub mod staged;

@@ -44,7 +44,7 @@ pub unsafe fn block_on_any(comm: &Arc<Comm>, call: &cr_call, device: Device) -> 
     }
     // Others may have come by a short way, which takes no tags: these and the place in flow control only
     // matter where there is no shared memory, and are taken when that is known.
-    let slot = eligible::is_eligible(&call).then_some(Slot::Blocking);
+    let slot = eligible::is_eligible(comm, &call).then_some(Slot::Blocking);
     let (first_tag, synchronise) = match slot.is_some() && comm.is_shared() {
         true => (None, false),
         false => (Some(comm.identities.blocking(call.kind)), comm.synchronises(call.kind, call.one_way, call.by_all)),

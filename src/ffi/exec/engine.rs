@@ -237,7 +237,7 @@ pub unsafe fn start_any(comm: &Arc<Comm>, call: &cr_call, device: Device, reques
         false => {
             let ticket = comm.identities.nonblocking(call.kind, call.is_like_agreement());
             // Open MPI calls these in another order on each rank.
-            let in_order = !call.is_like_agreement() && eligible::is_eligible(&call);
+            let in_order = !call.is_like_agreement() && eligible::is_eligible(comm, &call);
             let slot =
                 in_order.then(|| Slot::Nonblocking { number: comm.team.number(), late: comm.team.has_learned() });
             let synchronise =

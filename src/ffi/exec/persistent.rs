@@ -64,7 +64,7 @@ pub unsafe fn init(comm: &Arc<Comm>, call: &cr_call, device: Device, request: *m
     };
     let kept = match call.is_empty() {
         true => None,
-        false => match comm.identities.persistent(eligible::is_eligible(&call), |used| agree(comm, used)) {
+        false => match comm.identities.persistent(eligible::is_eligible(comm, &call), |used| agree(comm, used)) {
             Ok(kept) => Some(kept),
             Err(code) => return code,
         },

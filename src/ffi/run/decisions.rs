@@ -9,11 +9,13 @@ use crate::ffi::base::kind::{Kind, is_same};
 use crate::ffi::base::messages;
 use crate::ffi::call::arguments::Call;
 use crate::ffi::call::eligible::is_eligible;
+use crate::ffi::call::packed::is_packed;
 use crate::ffi::comm::state::Comm;
 use crate::hier::Job;
 use crate::hier::allreduce::Specs;
 use crate::select::{Facts, Family, Setting, Spec};
 use crate::shm::exec::node::Node;
+use crate::shm::memory::layout::LINE;
 use crate::shm::op::{choice, tally};
 use crate::shm::policy::{Choice, Groups, Operation, Rule, Way};
 use crate::shm::protocol::turn::Turn;
@@ -87,6 +89,11 @@ fn reads(thresholds: &Thresholds, operation: Operation) -> Reads {
 pub fn within_node(comm: &Comm, call: &Call<'_>, turn: &Turn<'_>, thresholds: &Thresholds, tree: Groups) {
     if !is_due(call) {
         return;
+    }
+    if is_packed(call) {
+        let way = if call.bytes() <= Some(LINE) { Way::Inline } else { Way::Slot };
+        let why = "operands are packed (of a user-defined operation, or of elements with gaps)";
+        return say(comm, call, &format!("{} within the node: {why}", name(Some(way))));
     }
     let found = chosen(call, turn, thresholds, tree);
     let way = match found.rule {
@@ -232,9 +239,10 @@ fn rule(comm: &Comm, call: &Call<'_>) -> String {
     if comm.config().algorithm(call.kind).names_algorithm() {
         return format!("by coll_rust_{}_algorithm", call.kind.name());
     }
-    match call.decision.shares && !is_eligible(call) {
+    match call.decision.shares && !is_eligible(comm, call) {
         true => {
-            "the built-in choice for what cannot go through shared memory (user-defined operations, elements with gaps)"
+            "the built-in choice for what cannot go through shared memory (longer data of user-defined operations, \
+             or of elements with gaps)"
         }
         false => "the built-in choice",
     }

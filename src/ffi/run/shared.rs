@@ -5,12 +5,13 @@
 //! parameters, and whether there is a team. Ranks may well come by different doors: [`quick`] serves calls on
 //! plain data, [`run`] all others.
 
-use crate::endpoint::Result;
+use crate::endpoint::{Result, Span};
 use crate::ffi::base::apart::apart;
 use crate::ffi::base::error::UNSUPPORTED;
 use crate::ffi::base::kind::Kind;
 use crate::ffi::call::arguments::Call;
 use crate::ffi::call::eligible::needs_queue;
+use crate::ffi::call::packed::{Packed, is_packed};
 use crate::ffi::call::staged::{Staged, elements_of};
 use crate::ffi::comm::slot::Slot;
 use crate::ffi::comm::state::Comm;
@@ -88,7 +89,7 @@ pub async fn run(comm: &Comm, call: &Call<'_>, slot: Slot) -> Result<Answer> {
     };
     if let Some(turn) = open(comm, call, slot).await? {
         let thresholds = *turn.team().thresholds(slot.late(), slot.is_blocking());
-        let tree = trees::tree(comm, call, turn.team());
+        let tree = if is_packed(call) { None } else { trees::tree(comm, call, turn.team()) };
         let groups = tree.as_ref().map_or(Groups::None, |tree| tree.groups());
         decisions::within_node(comm, call, &turn, &thresholds, groups);
         if turn.named().is_some() {
@@ -113,7 +114,8 @@ async fn open<'c>(comm: &'c Comm, call: &Call<'_>, slot: Slot) -> Result<Option<
     if comm.team.is_settled() {
         comm.open_quickly();
     }
-    if !call.op.is_null() && !team.fits(call.units().info.extent as usize) {
+    let packed = is_packed(call);
+    if !call.op.is_null() && !packed && !team.fits(call.units().info.extent as usize) {
         return Ok(None);
     }
     let len = match call.kind {
@@ -124,7 +126,9 @@ async fn open<'c>(comm: &'c Comm, call: &Call<'_>, slot: Slot) -> Result<Option<
     if turn.is_none() {
         pool::tell_refusal();
     }
-    Ok(turn.map(|turn| turn.by_way(comm.config().algorithm(call.kind).way())))
+    // Packed operands are not cut, whatever way a parameter names.
+    let named = if packed { None } else { comm.config().algorithm(call.kind).way() };
+    Ok(turn.map(|turn| turn.by_way(named)))
 }
 
 async fn perform(comm: &Comm, call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
@@ -143,18 +147,47 @@ async fn perform(comm: &Comm, call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresh
 
 /// As [`perform`], of the reductions.
 async fn reduce(call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
-    let Some(staging) = &call.staging else { return combine(call, turn, zero_copy, &elements_of(call)).await };
+    if is_packed(call) {
+        return apart(|| reduce_packed(call, turn, zero_copy)).await;
+    }
+    let data = (call.operand(), call.result());
+    let Some(staging) = &call.staging else { return combine(call, turn, zero_copy, &elements_of(call), data).await };
     let longest = turn.team().config().whole as usize;
     if turn.is_still() || call.units().bytes(call.operand().len()) <= longest.max(LINE) {
         staging.needs_all()?; // it may go in a single step
     }
     let staged = Staged::of(call, true);
-    apart(|| async move { combine(call, turn, zero_copy, &(&staged as &dyn Combine)).await }).await
+    apart(|| async move { combine(call, turn, zero_copy, &(&staged as &dyn Combine), data).await }).await
 }
 
-/// The same, by a reduction operation on elements.
-async fn combine<C: Combine>(call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresholds, elements: &C) -> Result<()> {
-    let (input, output) = (call.operand(), call.result());
+/// As [`reduce`], of packed operands.
+async fn reduce_packed(call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresholds) -> Result<()> {
+    if let Some(staging) = &call.staging {
+        staging.needs_all()?;
+    }
+    let packed = Packed::of(call);
+    let (operand, result) = (call.operand(), call.result());
+    let mut room = packed.room();
+    let data = match packed.tiles() {
+        true => (packed.span(operand.ptr()), packed.span(result.ptr())),
+        false => (packed.span(room.as_mut_ptr().cast()), packed.span(result.ptr())),
+    };
+    if !packed.tiles() {
+        // SAFETY: the room is for the operand.
+        unsafe { packed.pack(operand.ptr(), data.0.ptr()) };
+    }
+    combine(call, turn, zero_copy, &(&packed as &dyn Combine), data).await?;
+    packed.ended()
+}
+
+/// The same, by a reduction operation on elements: of an operand, to a result.
+async fn combine<C: Combine>(
+    call: &Call<'_>,
+    turn: Turn<'_>,
+    zero_copy: Thresholds,
+    elements: &C,
+    (input, output): (Span, Span),
+) -> Result<()> {
     match call.kind {
         Kind::Reduce => apart(|| op::reduce::reduce(turn, call.root as usize, elements, input, output)),
         Kind::Allreduce => apart(|| op::allreduce::allreduce(turn, elements, input, output, zero_copy.allreduce)),

@@ -13,6 +13,12 @@ pub trait Combine: Send + Sync {
     /// Bytes of an element, not 0.
     fn size(&self) -> usize;
 
+    /// Whether nobody may cut operands: then all that combine take all of them, out of one room.
+    #[inline(always)]
+    fn is_whole(&self) -> bool {
+        false
+    }
+
     /// Before `bytes` from `at` on of the caller's operand, which may not be there yet, are read: sees to it
     /// that they are. Operations of several steps say so; before one of a single step, all has to be there.
     ///
@@ -28,6 +34,16 @@ pub trait Combine: Send + Sync {
     #[inline(always)]
     fn made(&self, at: *const u8, bytes: usize) {
         let _ = (at, bytes);
+    }
+
+    /// Combines all `count` elements of `members` operands, where [nobody may cut](Combine::is_whole) them.
+    ///
+    /// # Safety
+    /// The operands hold so many elements, and nobody writes them meanwhile. `out` is the caller's output,
+    /// and the last or the last but one of them, or overlaps none.
+    unsafe fn fold_whole(&self, members: usize, count: usize, operand: &dyn Fn(usize) -> *const u8, out: *mut u8) {
+        // SAFETY: by the caller's promise.
+        unsafe { fold(&self, members, count, operand, out) };
     }
 
     /// `right[i] = left[i] ⊕ right[i]` for `count` elements.
@@ -65,8 +81,18 @@ pub trait Combine: Send + Sync {
 }
 
 impl<C: Combine + ?Sized> Combine for &C {
+    unsafe fn fold_whole(&self, members: usize, count: usize, operand: &dyn Fn(usize) -> *const u8, out: *mut u8) {
+        // SAFETY: by the caller's promise.
+        unsafe { (**self).fold_whole(members, count, operand, out) };
+    }
+
     fn size(&self) -> usize {
         (**self).size()
+    }
+
+    #[inline(always)]
+    fn is_whole(&self) -> bool {
+        (**self).is_whole()
     }
 
     #[inline(always)]

@@ -82,7 +82,8 @@ impl<C: Combine, R: Role<C>> Short for Reduction<C, R> {
 
     #[inline(always)]
     fn fits(&self, turn: &Turn<'_>) -> bool {
-        is_short(turn, R::OPERATION, self.bytes(), self.role.limit(turn, self.op.size()))
+        let limit = if self.op.is_whole() { usize::MAX } else { self.role.limit(turn, self.op.size()) };
+        is_short(turn, R::OPERATION, self.bytes(), limit)
     }
 
     #[inline(always)]
@@ -126,7 +127,12 @@ impl<C: Combine, R: Role<C>> Short for Reduction<C, R> {
         // operation's state that is all of it.
         let operand = move |member| if member == me { own } else { rooms.of(member) }.wrapping_add(at).cast_const();
         // SAFETY: all have published; the output is in nobody's room, and no operand but one that may be.
-        unsafe { fold(&self.op, operands, part.len(), operand, self.output.ptr()) };
+        unsafe {
+            match self.op.is_whole() {
+                true => self.op.fold_whole(operands, part.len(), &operand, self.output.ptr()),
+                false => fold(&self.op, operands, part.len(), operand, self.output.ptr()),
+            }
+        }
         Ok(())
     }
 
