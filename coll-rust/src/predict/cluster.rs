@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 /// The form of the JSON object; another number: another form.
 const SCHEMA: u32 = 1;
 
-/// More ranks than this have no coroutines: each has a stack.
-const MOST_RANKS: u32 = 1 << 14;
+/// More ranks than this have too much shared memory, caches and stacks.
+const MOST_RANKS: u32 = 1 << 17;
 
 /// How an operation goes.
 struct Setting {

@@ -121,7 +121,7 @@ fn several_nodes_are_predicted_and_compared() {
         ("--operation alltoall --nodes 2", "alltoall over several nodes is not predicted"),
         ("--operation bcast --nodes 20000", "20000 nodes: the network of 2 × EPYC 9654 has room for 16384"),
         ("--operation bcast --nodes 2 --algorithm fast", "--algorithm or --down: "),
-        ("--operation bcast --nodes 5000", "bcast 8 B, 5000 nodes, auto: more than 16384 ranks, or 4 GiB"),
+        ("--operation bcast --nodes 5000", "bcast 8 B, 5000 nodes, auto: more than 131072 ranks, or 4 GiB"),
         ("--operation bcast --nodes 2 --ranks 193", "193 ranks to a node: "),
     ] {
         let error = shared(line).expect_err(line);

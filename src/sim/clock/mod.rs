@@ -14,6 +14,7 @@
 //! * [`caches`]: who has which line, and what an access takes
 //! * [`run`]: the members and their clocks
 //! * [`net`]: messages between processes, of one node or of many
+//! * `stacks`: those of very many coroutines
 //! * `state`: what is known of the members, and what accesses do to their clocks
 //! * `spent`: with what members spend their time
 //! * `window`: what a core has under way at the same time
@@ -23,6 +24,7 @@ pub mod machine;
 pub mod net;
 pub mod run;
 mod spent;
+mod stacks;
 mod state;
 mod window;
 

@@ -11,11 +11,11 @@ use super::net::fabric::Fabric;
 use super::net::network::LEVELS;
 use super::net::pool::Pool;
 use super::spent::{Cause, Path, Record, Spent};
+use super::stacks::{Room, Stacks};
 use super::state::{Member, State};
 use super::window::Window;
 use crate::sim::Traffic;
 use crate::sync::timed::{Watch, Watched};
-use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
@@ -24,8 +24,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-/// Bytes of a member's stack.
-const STACK: usize = 1 << 20;
 /// Between two operations members do something else, so that lines that were asked for have come: so it is
 /// under a benchmark with synchronised starts, too.
 const PAUSE: Time = 2_000_000;
@@ -149,7 +147,7 @@ pub type Work<'w> = Pin<Box<dyn Future<Output = ()> + 'w>>;
 pub struct Clock {
     told: Rc<Told>,
     /// Stacks of coroutines that have ended, for the next ones.
-    stacks: RefCell<Vec<DefaultStack>>,
+    stacks: RefCell<Stacks>,
     recorded: Cell<bool>,
 }
 
@@ -231,11 +229,10 @@ impl Clock {
         let _watched = Watched::by(Rc::<Told>::clone(&self.told));
         let _carried = Carried::by(Rc::<Told>::clone(&self.told));
         let told = &*self.told;
-        let mut coroutines: Vec<Option<Coroutine<(), (), (), DefaultStack>>> = works
+        let mut coroutines: Vec<Option<Coroutine<(), (), (), Room>>> = works
             .into_iter()
             .map(|work| {
-                let kept = self.stacks.borrow_mut().pop();
-                let stack = kept.unwrap_or_else(|| DefaultStack::new(STACK).expect("memory for a stack"));
+                let stack = self.stacks.borrow_mut().take(count);
                 let body = move |running: &GivesWay, ()| poll_to_end(told, running, work);
                 // SAFETY: the coroutines end, or are dropped, before this function returns: before what the
                 // works borrow goes.
@@ -251,7 +248,9 @@ impl Clock {
             };
             let Some(coroutine) = coroutines[current].as_mut() else { continue };
             if let CoroutineResult::Return(()) = coroutine.resume(()) {
-                self.stacks.borrow_mut().extend(coroutines[current].take().map(Coroutine::into_stack));
+                if let Some(ended) = coroutines[current].take() {
+                    self.stacks.borrow_mut().give_back(ended.into_stack());
+                }
                 left -= 1;
             }
             told.running.set(None);
