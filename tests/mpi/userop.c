@@ -2,12 +2,12 @@
 /*
  * Reductions by operations of the user's, and of elements with gaps, from one element to more than what goes
  * through shared memory: the operands come in rank order, what lies in the gaps of the result stays, and
- * ranks describe the same numbers by elements of different datatypes.
+ * ranks describe the same numbers by elements of different datatypes. A function finds elements aligned.
  *
  *   --rounds N   (default 20)
  */
 #include "harness.h"
-#include <stddef.h>
+#include <stdint.h>
 
 /* Elements: two numbers. In rank order, a then b: (first of a, second of b), which does not
  * commute, or sums. */
@@ -17,6 +17,7 @@ static const char *const FORM_NAME[FORMS] = {"tight", "with gaps", "behind their
 static const int FIRST[FORMS] = {0, 0, 2}, SECOND[FORMS] = {1, 3, 3}, STEP[FORMS] = {2, 5, 4};
 static MPI_Datatype dtypes[FORMS];
 static MPI_Op keep, join;
+static long misplaced; /* arguments whose origin is not aligned as memory of malloc's */
 
 static void by_form(void *in, void *inout, int *count, MPI_Datatype *type, int commutes)
 {
@@ -25,6 +26,7 @@ static void by_form(void *in, void *inout, int *count, MPI_Datatype *type, int c
         form++;
     if (form == FORMS)
         MPI_Abort(MPI_COMM_WORLD, 3);
+    misplaced += (uintptr_t) in % 16 != 0 || (uintptr_t) inout % 16 != 0;
     for (int i = 0; i < *count; i++) {
         int *a = (int *) in + i * STEP[form], *b = (int *) inout + i * STEP[form];
         if (commutes) {
@@ -139,6 +141,7 @@ int main(int argc, char **argv)
         for (size_t c = 0; c < sizeof COUNTS / sizeof *COUNTS; c++)
             for (int how = 0; how < 8; how++)
                 one(MPI_COMM_WORLD, round, COUNTS[c], how & 1, how & 2, how & 4);
+    check(misplaced == 0, "%ld calls of a user's function had elements that are not aligned", misplaced);
     must(MPI_Op_free(&keep));
     must(MPI_Op_free(&join));
     for (int form = 0; form < FORMS; form++)

@@ -6,13 +6,15 @@
 //! of it. A user's function gets copies of operands, in case it writes to both of its arguments.
 
 use crate::endpoint::{Error, Result, Span};
-use crate::ffi::base::glue::{self, ompi_op_t};
+use crate::ffi::base::glue::{self, CR_ERR_NO_MEM, ompi_op_t};
 use crate::ffi::base::kind::Kind;
 use crate::ffi::call::arguments::Call;
 use crate::ffi::mpi::data::Datatype;
 use crate::shm::copy;
 use crate::shm::memory::layout::{LINE, SHORT};
 use crate::shm::op::Combine;
+use crate::sync::shared::will_read;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// So many bytes are combined by one rank at most: of all ranks' operands together. Beyond that a tree of
@@ -22,6 +24,11 @@ const MOST: usize = 32 << 10;
 const MOST_WITH_GAPS: usize = 4 << 10;
 /// Among more ranks it is faster from the first byte on.
 const MOST_RANKS: usize = 32;
+/// The same where every rank combines all operands by a user's function, which may take microseconds: by
+/// messages each does so for a logarithm of the ranks only.
+const MOST_RANKS_EACH: usize = 4;
+/// Alignment of the origin of the first element, as a function may expect of what a program has allocated.
+const ALIGN: usize = 64;
 
 /// Whether a reduction on a communicator of one node goes by packed operands. The same on all its ranks.
 pub fn is_packed(call: &Call<'_>) -> bool {
@@ -32,28 +39,30 @@ pub fn is_packed(call: &Call<'_>) -> bool {
     }
     let most = if call.intrinsic { MOST_WITH_GAPS } else { MOST };
     let fits = |bytes: usize| bytes <= LINE || (bytes <= SHORT && bytes * call.ranks() <= most);
-    call.ranks() <= MOST_RANKS && call.bytes().is_some_and(fits)
+    let most_ranks = if call.intrinsic || call.kind == Kind::Reduce { MOST_RANKS } else { MOST_RANKS_EACH };
+    call.ranks() <= most_ranks && call.bytes().is_some_and(fits)
 }
 
 /// Memory for a rank's elements in the form that its operation takes.
 struct Room {
-    words: Vec<u128>,
-    /// Bytes from its beginning to the origin of the first element.
+    memory: SmallVec<[u8; 256]>,
+    /// Bytes from the lowest byte used to the origin of the first element.
     shift: isize,
 }
 
 impl Room {
-    /// For so many elements. Not written: their gaps may be much larger than they are.
-    fn new(dtype: &Datatype, count: usize) -> Room {
-        let info = &dtype.info;
-        let behind = info.extent.saturating_mul(count.saturating_sub(1) as isize);
-        let bytes = (info.true_extent as usize).saturating_add(behind.unsigned_abs());
-        Room { words: Vec::with_capacity(bytes.div_ceil(size_of::<u128>())), shift: -info.true_lb - behind.min(0) }
+    /// For so many elements; `None`: there is no such memory. Not written: their gaps may be much larger than
+    /// they are.
+    fn new(dtype: &Datatype, count: usize) -> Option<Room> {
+        let mut memory = SmallVec::new();
+        memory.try_reserve_exact(dtype.reach(count)?.checked_add(ALIGN)?).ok()?;
+        Some(Room { memory, shift: dtype.origin(count) })
     }
 
     /// The origin of the first element.
     fn origin(&mut self) -> *mut u8 {
-        self.words.as_mut_ptr().cast::<u8>().wrapping_offset(self.shift)
+        let origin = self.memory.as_mut_ptr().wrapping_offset(self.shift);
+        origin.wrapping_add(origin.addr().wrapping_neg() % ALIGN)
     }
 }
 
@@ -62,7 +71,7 @@ pub struct Packed {
     dtype: Datatype,
     op: *mut ompi_op_t,
     count: usize,
-    /// Of the first packing that failed; 0: none.
+    /// MPI's code of the first failure; 0: none.
     failed: AtomicI32,
 }
 
@@ -93,8 +102,11 @@ impl Packed {
     }
 
     /// An operand that begins there.
-    pub fn span(&self, start: *mut u8) -> Span {
-        // SAFETY: a room's, or the user's buffer: see `Call::new`.
+    ///
+    /// # Safety
+    /// It is valid as long as the span.
+    pub unsafe fn span(&self, start: *mut u8) -> Span {
+        // SAFETY: by the caller's promise.
         unsafe { Span::new(start, self.bytes(), 1) }
     }
 
@@ -125,7 +137,7 @@ impl Packed {
         }
     }
 
-    /// Whether all that had to be packed could be.
+    /// Whether nothing has failed.
     pub fn ended(&self) -> Result<()> {
         match self.failed.load(Relaxed) {
             0 => Ok(()),
@@ -143,31 +155,35 @@ impl Combine for Packed {
         true
     }
 
-    /// Elements with gaps are combined in the caller's own buffer.
+    /// Elements with gaps are combined in the caller's own buffer, at the output's address.
     unsafe fn fold_whole(&self, members: usize, bytes: usize, operand: &dyn Fn(usize) -> *const u8, out: *mut u8) {
         debug_assert_eq!(bytes, self.bytes(), "nobody cuts packed operands");
-        let mut elements = Room::new(&self.dtype, self.count);
+        (0..members).for_each(|member| will_read(operand(member), bytes));
         // SAFETY: the operands are there by the caller's promise. The output holds as many elements.
-        unsafe {
-            // In place, the last but one may be the output.
-            if members > 1 {
-                self.unpack(operand(members - 2), elements.origin());
-            }
+        let begin = || unsafe {
             match self.tiles() {
                 true => copy::within(operand(members - 1), out, bytes),
                 false => self.unpack(operand(members - 1), out),
             }
-            for member in (0..members - 1).rev() {
-                if member + 2 < members {
-                    self.unpack(operand(member), elements.origin());
-                }
-                self.reduce(elements.origin(), out, self.count);
+        };
+        if members == 1 {
+            return begin();
+        }
+        let Some(mut elements) = Room::new(&self.dtype, self.count) else { return self.note(CR_ERR_NO_MEM as i32) };
+        for member in (0..members - 1).rev() {
+            // SAFETY: as above; the room is for as many elements.
+            unsafe { self.unpack(operand(member), elements.origin()) };
+            // In place, the last operand but one may be the output.
+            if member + 2 == members {
+                begin();
             }
+            let operand = elements.origin();
+            // SAFETY: both are elements of this rank's.
+            unsafe { glue::cr_op_reduce(self.op, operand.cast(), out.cast(), self.count, self.dtype.handle) };
         }
     }
 
-    unsafe fn reduce(&self, left: *const u8, right: *mut u8, count: usize) {
-        // SAFETY: by the caller's promise; both are elements.
-        unsafe { glue::cr_op_reduce(self.op, left.cast(), right.cast(), count, self.dtype.handle) };
+    unsafe fn reduce(&self, _: *const u8, _: *mut u8, _: usize) {
+        unreachable!("packed operands go in one step: `is_packed` lets no longer ones pass");
     }
 }

@@ -303,7 +303,11 @@ impl Endpoint for HostEndpoint {
     }
 
     fn temp(&self, units: usize) -> Result<Temp<'_>> {
-        let bytes = self.dtype.reach(units).ok_or(Error::NoMemory(usize::MAX))?.max(1);
+        let shift = self.dtype.origin(units);
+        // The origin of the first unit is aligned, whatever lies before it.
+        let pad = shift.wrapping_neg().rem_euclid(ALIGN as isize);
+        let reach = self.dtype.reach(units).and_then(|reach| reach.checked_add(pad as usize));
+        let bytes = reach.ok_or(Error::NoMemory(usize::MAX))?.max(1);
         let spare = &mut self.state().spare;
         let buffer = match spare.iter().position(|b| b.layout.size() == bytes) {
             Some(i) => spare.swap_remove(i),
@@ -314,7 +318,7 @@ impl Endpoint for HostEndpoint {
                 Buffer { start, layout }
             }
         };
-        let origin = buffer.start.as_ptr().wrapping_offset(self.dtype.origin(units));
+        let origin = buffer.start.as_ptr().wrapping_offset(shift + pad);
         // SAFETY: the buffer holds so many units, and stays until the endpoint goes.
         let span = unsafe { Span::new(origin, units, self.dtype.info.extent) };
         Ok(Temp { ep: self, buffer: Some(buffer), span })

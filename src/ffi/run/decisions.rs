@@ -92,7 +92,7 @@ pub fn within_node(comm: &Comm, call: &Call<'_>, turn: &Turn<'_>, thresholds: &T
     }
     if is_packed(call) {
         let way = if call.bytes() <= Some(LINE) { Way::Inline } else { Way::Slot };
-        let why = "operands are packed (of a user-defined operation, or of elements with gaps)";
+        let why = "operands are packed (of a user-defined operation, or of elements with gaps), whatever way is named";
         return say(comm, call, &format!("{} within the node: {why}", name(Some(way))));
     }
     let found = chosen(call, turn, thresholds, tree);

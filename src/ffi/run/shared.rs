@@ -167,16 +167,20 @@ async fn reduce_packed(call: &Call<'_>, turn: Turn<'_>, zero_copy: Thresholds) -
     }
     let packed = Packed::of(call);
     let (operand, result) = (call.operand(), call.result());
-    let mut room = packed.room();
-    let data = match packed.tiles() {
-        true => (packed.span(operand.ptr()), packed.span(result.ptr())),
-        false => (packed.span(room.as_mut_ptr().cast()), packed.span(result.ptr())),
-    };
+    let mut room = if packed.tiles() { Vec::new() } else { packed.room() };
+    let start = if packed.tiles() { operand.ptr() } else { room.as_mut_ptr().cast() };
     if !packed.tiles() {
         // SAFETY: the room is for the operand.
-        unsafe { packed.pack(operand.ptr(), data.0.ptr()) };
+        unsafe { packed.pack(operand.ptr(), start) };
+        // A turn that is dropped tells the others.
+        packed.ended()?;
     }
-    combine(call, turn, zero_copy, &(&packed as &dyn Combine), data).await?;
+    // SAFETY: the operand lies in the room, or in the user's buffer: see `Call::new`.
+    let input = unsafe { packed.span(start) };
+    // Only its address counts, and only where there is a result.
+    // SAFETY: no bytes.
+    let output = unsafe { Span::new(result.ptr(), 0, 1) };
+    combine(call, turn, zero_copy, &(&packed as &dyn Combine), (input, output)).await?;
     packed.ended()
 }
 
