@@ -37,6 +37,7 @@ matrix      |  400 | mpi           | ci/test-matrix.sh | operations, algorithms 
 mpi4py      |  600 | mpi python    | ci/test-mpi4py.sh | the tests of mpi4py about collectives
 loom &      | 1500 |               | ci/test-loom.sh --part | orders of memory accesses by the model checker, and broken copies
 units-perf & |  900 | mpi           | cargo test -p mpiperf -p coll-rust-command --no-fail-fast | mpiperf and coll-rust without mpiexec: statistics, files, pictures, causes
+clock &     |  600 |               | cargo test --lib --features clock --no-fail-fast -- sim::clock | the simulated clock: windows, critical paths
 mpiperf     |  600 | mpi           | ci/test-mpiperf.sh | the benchmark under mpiexec, also of MPICH
 mpi         |  900 | mpi           | ci/test-mpi.sh | programs of tests/mpi under mpiexec on one node
 nodes       |  600 | mpi root      | ci/test-nodes.sh | several nodes, made of name spaces
