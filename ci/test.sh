@@ -24,6 +24,7 @@ mutants     |   60 | quick         | ci/test-loom.sh --changes | that every brok
 licences    |   60 | quick         | ci/test-licences.sh | licences of all crates, one version everywhere
 clippy      |  900 | quick         | cargo clippy --quiet --workspace --all-targets -- -D warnings | lints, all members
 clippy-ompi |  600 |               | cargo clippy --quiet --lib --features ompi -- -D warnings | lints of the part that talks to Open MPI
+rustdoc     |  300 |               | cargo doc --quiet --workspace --no-deps --document-private-items --features ompi | links of the doc comments
 units       |  900 | quick         | cargo test --no-fail-fast | the component without MPI: simulator, shared memory, rules of style
 miri        |  900 | miri          | ci/test-miri.sh | undefined behaviour, with ranks as threads
 build &     |  900 | mpi           | scripts/build.sh | the component and mpiperf, for the Open MPI of mpicc

@@ -45,7 +45,7 @@
 //!
 //! System calls go by the crate `nix`. Straight by `libc` go those that it lacks (pidfd_open, getrandom,
 //! mincore, dlsym, robust mutexes), those of which every instruction counts (futex, sched_yield,
-//! clock_gettime), and copies between processes, whose memory is no slice ([`shm::cma`]).
+//! clock_gettime), and copies between processes, whose memory is no slice ([`shm::copy::cma`]).
 //!
 //! # Rules that keep it right
 //!

@@ -8,7 +8,7 @@
 //! | from | frame | says |
 //! |---|---|---|
 //! | process | HELLO | [who it is](hello::Hello): job, process, cluster, all clusters, name of the key, a nonce |
-//! | gateway | CHALLENGE | a nonce of its own, and the [proof](proof) that it has the key |
+//! | gateway | CHALLENGE | a nonce of its own, and the [proof] that it has the key |
 //! | process | PROOF | the proof that the process has the key |
 //! | gateway | WELCOME | DATA may go both ways from here on |
 //!

@@ -8,7 +8,7 @@
 //! * [`system`]: what copies between processes cost.
 //! * [`combining`]: how fast the MPI library adds up numbers.
 //! * [`messages`]: what messages cost, as LogGP has it.
-//! * [`file`]: all of it as TOML.
+//! * [`mod@file`]: all of it as TOML.
 //!
 //! Method: latencies by chains of addresses, each known only when the one before has come, as Molka,
 //! Hackenberg, Schöne, Nagel, "Cache Coherence Protocol and Memory Performance of the Intel Haswell-EP

@@ -2,8 +2,8 @@
 //! Operations through the shared memory of a communicator's team.
 //!
 //! Whether an operation goes this way is decided by what all ranks know: the communicator, the operation, the
-//! parameters, and whether there is a team. Ranks may well come by different doors: [`quick`] serves calls on
-//! plain data, [`run`] all others.
+//! parameters, and whether there is a team. Ranks may well come by different doors: `ffi::entry::quick`
+//! serves calls on plain data, [`run`] all others.
 
 use crate::endpoint::{Result, Span};
 use crate::ffi::base::apart::apart;

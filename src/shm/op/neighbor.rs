@@ -2,7 +2,7 @@
 //! Neighbourhood exchange: Alltoall, or Allgather, in which a member only has to do with some others.
 //!
 //! All blocks from one member to another travel one after the other, in the order in which they are matched,
-//! as one block of [`alltoall`](super::alltoall). Where a member has the same for all, it is written once, as
+//! as one block of [`alltoall`]. Where a member has the same for all, it is written once, as
 //! in [`allgather`](super::allgather); of several edges between the same two members the first one gets it,
 //! and the others a copy.
 //!

@@ -2,7 +2,7 @@
 //! What an operation does inside a node: one table of ways, and one function that chooses among them.
 //!
 //! Pure: numbers in, a row out. This module imports nothing, and knows no memory, no team and no MPI. The
-//! files in [`op`](super::op) gather the [`Facts`], ask [`choose`], and run what it names.
+//! files in [`op`](super::op) gather the [`Facts`], ask [`choose()`], and run what it names.
 //!
 //! * [`table`]: the ways. Each has a name, what it needs, a sentence, and its gain where that was measured.
 //! * [`choose`](choose::choose): total; the [`Rule`] that it answers with says why.

@@ -146,7 +146,7 @@ impl<'t> Turn<'t> {
         self
     }
 
-    /// The same operation, for which a parameter names a way. Before it [begins](Turn::begin), on all
+    /// The same operation, for which a parameter names a way. Before it begins, on all
     /// members.
     #[inline(always)]
     pub fn by_way(mut self, named: Option<Way>) -> Turn<'t> {

@@ -6,8 +6,8 @@
 //! moves data once; through a queue they move twice, but both sides work at the same time, and caches hand
 //! lines over without the kernel. Where one side would wait, both can copy between their private memories. On
 //! one machine the queue wins at every size, on another it loses from 32 KiB on. So thresholds follow from
-//! times: those that are [usual] for this kind of processor, or those that a site has measured once. Where
-//! the parameter says so, the first team of a process measures the ways with broadcasts, in its first
+//! times: those that are [`usual()`] for this kind of processor, or those that a site has measured once.
+//! Where the parameter says so, the first team of a process measures the ways with broadcasts, in its first
 //! blocking operation, and later teams reuse that.
 
 mod usual;

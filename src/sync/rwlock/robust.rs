@@ -9,7 +9,7 @@
 //! Whoever shares the memory is trusted: the C library keeps addresses of its list in it, so a process that
 //! overwrites a mutex harms the others. The store checks what it reads, but not that.
 //!
-//! Under the model checker a word stands for it, and [`die`] for the kernel.
+//! Under the model checker a word stands for it, and `die` for the kernel.
 
 use super::Error;
 use crate::sync::shared::SharedU64;

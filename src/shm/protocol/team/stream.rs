@@ -29,7 +29,7 @@ pub(in crate::shm) struct Stream {
     pub beyond: AtomicU32,
     /// All others are known to have come so far as readers.
     pub behind: AtomicU64,
-    /// There when all have agreed on the stream; of the first one [`Team::controls`] are used instead.
+    /// There when all have agreed on the stream; of the first one `Team::controls` are used instead.
     pub controls: OnceLock<Option<Controls>>,
     pub queues: OnceLock<Option<Queues>>,
     /// Its number.

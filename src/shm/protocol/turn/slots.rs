@@ -82,8 +82,8 @@ impl<'t> View<'t> {
     }
 
     /// Where `len` bytes of a member's lie that are published with step 1: up to 56 in its line, more in its
-    /// small or its short slot, or, where short ones do not lie [still](Config::still) or it travels [as a
-    /// whole](Config::whole), in its set.
+    /// small or its short slot, or, where short ones do not lie [still](crate::shm::config::Config::still) or
+    /// it travels [as a whole](crate::shm::config::Config::whole), in its set.
     #[inline(always)]
     pub fn room(&self, member: Member, len: usize) -> *mut u8 {
         match len {
