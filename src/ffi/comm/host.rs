@@ -306,8 +306,7 @@ impl Endpoint for HostEndpoint {
         let shift = self.dtype.origin(units);
         // The origin of the first unit is aligned, whatever lies before it.
         let pad = shift.wrapping_neg().rem_euclid(ALIGN as isize);
-        let reach = self.dtype.reach(units).and_then(|reach| reach.checked_add(pad as usize));
-        let bytes = reach.ok_or(Error::NoMemory(usize::MAX))?.max(1);
+        let bytes = self.dtype.reach(units).ok_or(Error::NoMemory(usize::MAX))?.saturating_add(pad as usize).max(1);
         let spare = &mut self.state().spare;
         let buffer = match spare.iter().position(|b| b.layout.size() == bytes) {
             Some(i) => spare.swap_remove(i),

@@ -24,8 +24,7 @@ pub(super) enum Cut {
     Room(usize),
     /// Each member combines its part of each piece, and writes the rest.
     Shared(Pieces),
-    /// Each member has these elements of the result, and combines piece by piece so many of them. They travel
-    /// in its share of a slot.
+    /// Each member combines these elements of the result, piece by piece so many in its share of a slot.
     Scattered { parts: Vec<Range<usize>>, each: usize },
 }
 
