@@ -17,12 +17,13 @@ use crate::sync::shared::will_read;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-/// So many bytes are combined by one rank at most: of all ranks' operands together. Beyond that a tree of
-/// messages is faster, as its ranks share the work.
+/// So many bytes are combined by one rank at most: of all ranks' operands together. More was not measured.
 const MOST: usize = 32 << 10;
-/// The same where all ranks know that elements have gaps: unpacking them takes most of the time.
-const MOST_WITH_GAPS: usize = 4 << 10;
-/// Among more ranks it is faster from the first byte on.
+/// The same where all ranks know that elements have gaps: unpacking them takes most of the time, and two
+/// ranks gain nothing from 256 bytes on (docs/design/short-calls.md).
+const MOST_WITH_GAPS: usize = 512;
+/// Among so many ranks at most. An assumption: a tree of messages shares the work, and more than eight ranks
+/// were not measured.
 const MOST_RANKS: usize = 32;
 /// The same where every rank combines all operands by a user's function, which may take microseconds: by
 /// messages each does so for a logarithm of the ranks only.
